@@ -1,0 +1,11 @@
+//! The use cases of Tidemark and the ports they need.
+//!
+//! - `chat`: a turn from acceptance to its terminal event: `context` → `inference` → `response`
+//! - `memory`: remember, recall, forget
+//! - `learning`: what runs behind the boundary
+//! - `ports`: what the use cases need from the world
+//!
+//! To add a use case: a file named for what it does, with its own error enum and the ports it needs as `Arc<dyn …>`.
+#![deny(missing_docs)]
+
+pub mod ports;

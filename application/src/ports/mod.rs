@@ -1,0 +1,21 @@
+//! The ports: what the use cases need from the world, one contract a file.
+//!
+//! All are object-safe. Persistence ports expose the atomic steps of the domain rather than a general transaction: each method is
+//! one transaction inside the adapter. A miss is `Ok(None)`; a write that was decided on something that has moved since is a typed
+//! conflict; neither is an "error".
+//!
+//! To add a port: a file here with a trait and its types, documented to the last error; an adapter in `tidemark-infrastructure`;
+//! one line of wiring in `tidemark-interface`.
+
+pub mod clock;
+pub mod events;
+pub mod ids;
+pub mod jobs;
+pub mod learning;
+pub mod memories;
+pub mod model;
+pub mod owners;
+pub mod sessions;
+pub mod store;
+pub mod tools;
+pub mod turns;

@@ -1,0 +1,6 @@
+//! Persistence: two stores with the same modules, and the suite that both must pass.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod postgres;
+pub mod sqlite;

@@ -1,0 +1,110 @@
+# shellcheck shell=bash
+# Throw-away servers for one test run. Each is a child of this shell, remembered by its process id and stopped on exit.
+
+SERVICE_PIDS=()
+SERVICES=
+
+services_directory() {
+  [[ -z $SERVICES ]] || return 0
+  SERVICES=$(mktemp -d "${TMPDIR:-/tmp}/tidemark-test.XXXXXX")
+  chmod 755 "$SERVICES"
+  if ! unprivileged test -x "$SERVICES"; then
+    rmdir "$SERVICES"
+    SERVICES=$(mktemp -d /tmp/tidemark-test.XXXXXX)
+    chmod 755 "$SERVICES"
+  fi
+}
+
+stop_services() {
+  local pid
+  [[ -z $RUNNING ]] || stop_process "$RUNNING" TERM
+  for pid in "${SERVICE_PIDS[@]}"; do
+    # PostgreSQL's fast shutdown; the model server ends at any signal.
+    stop_process "$pid" INT
+  done
+  SERVICE_PIDS=()
+  [[ -z $SERVICES ]] || rm -rf "$SERVICES"
+}
+
+stop_services_on_exit() {
+  trap stop_services EXIT
+  trap 'exit 129' HUP
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+}
+
+# start_postgres NAME SETTING...: a server of its own, whose address is left in POSTGRES_URL.
+start_postgres() {
+  local name=$1 attempt
+  shift
+  services_directory
+  local data=$SERVICES/$name log=$SERVICES/$name.log
+  mkdir "$data"
+  is_root && chown "$TEST_USER" "$data"
+  # The built-in locale: with C, pg_trgm finds nothing in Chinese.
+  (cd / && unprivileged "$POSTGRES_BIN/initdb" --pgdata "$data" --username postgres --auth trust --encoding UTF8 \
+    --locale C.UTF-8 --locale-provider builtin --no-instructions) >"$log" 2>&1 || { cat "$log" >&2; die "initdb failed"; }
+  for attempt in 1 2 3 4 5; do
+    if launch_postgres "$data" "$log" "$@"; then
+      note "PostgreSQL ($name): $POSTGRES_URL"
+      return
+    fi
+    note "PostgreSQL ($name) did not start, attempt $attempt"
+  done
+  cat "$log" >&2
+  die "PostgreSQL did not start"
+}
+
+launch_postgres() {
+  local data=$1 log=$2 port pid setting options=() tries
+  shift 2
+  port=$("$PYTHON" "$ROOT/scripts/lib/free_port.py")
+  for setting in "$@"; do
+    options+=(-c "$setting")
+  done
+  (cd / && exec_unprivileged "$POSTGRES_BIN/postgres" -D "$data" -p "$port" -c listen_addresses=127.0.0.1 \
+    -c unix_socket_directories= "${options[@]}") </dev/null >>"$log" 2>&1 &
+  pid=$!
+  SERVICE_PIDS+=("$pid")
+  for ((tries = 0; tries < 300; tries++)); do
+    kill -0 "$pid" 2>/dev/null || return 1
+    if "$POSTGRES_BIN/pg_isready" --quiet --host 127.0.0.1 --port "$port" && kill -0 "$pid" 2>/dev/null; then
+      POSTGRES_URL=postgres://postgres@127.0.0.1:$port/postgres
+      return 0
+    fi
+    sleep 0.1
+  done
+  stop_process "$pid" INT
+  return 1
+}
+
+start_postgres_servers() {
+  # Nothing here survives the run, so nothing needs to reach the disk.
+  start_postgres ordinary max_connections=300 shared_buffers=256MB fsync=off synchronous_commit=off \
+    full_page_writes=off wal_level=minimal max_wal_senders=0 max_wal_size=4GB
+  export TIDEMARK_TEST_POSTGRES_URL=$POSTGRES_URL
+  # Where crashes are tested, durability is PostgreSQL's default.
+  start_postgres durable max_connections=300
+  export TIDEMARK_TEST_POSTGRES_DURABLE_URL=$POSTGRES_URL
+}
+
+start_real_model() {
+  services_directory
+  local port pid log=$SERVICES/model.log tries
+  port=$("$PYTHON" "$ROOT/scripts/lib/free_port.py")
+  PYTHONPATH=$MODEL_TOOLS setpriv --pdeathsig TERM "$PYTHON" "$ROOT/scripts/lib/llama_server.py" "$MODEL_TOOLS" "$port" \
+    </dev/null >"$log" 2>&1 &
+  pid=$!
+  SERVICE_PIDS+=("$pid")
+  for ((tries = 0; tries < 600; tries++)); do
+    kill -0 "$pid" 2>/dev/null || break
+    if grep -q '^serving ' "$log"; then
+      export TIDEMARK_TEST_REAL_MODEL_URL=http://127.0.0.1:$port/v1
+      note "llama.cpp: $TIDEMARK_TEST_REAL_MODEL_URL"
+      return
+    fi
+    sleep 0.1
+  done
+  cat "$log" >&2
+  die "the model server did not start"
+}

@@ -1,0 +1,50 @@
+//! What the black-box suites stand on: the product is known here by its wire contract alone.
+//!
+//! [`server`] starts the real binary on a store of its own, [`model`] is the language model it talks to, [`client`] and
+//! [`sse`] are its clients, [`transcript`] judges what a model API would accept, and [`otlp`] collects its traces.
+//! A suite is one file (or folder) in `tests/tests`; a test that concerns the store is listed in [`each_store!`], so that it
+//! runs on every store.
+#![allow(
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "test support: whatever is unexpected here fails the test with its message"
+)]
+
+pub mod client;
+pub mod database;
+pub mod directives;
+pub mod events;
+pub mod model;
+pub mod model_reply;
+pub mod otlp;
+pub mod random;
+pub mod server;
+pub mod sse;
+pub mod transcript;
+pub mod wait;
+
+/// Runs each named `async fn(Store)` of the surrounding module once on SQLite and once on PostgreSQL.
+#[macro_export]
+macro_rules! each_store {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $name() {
+                    super::$name($crate::database::Store::Sqlite).await;
+                }
+            )+
+        }
+        mod postgres {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $name() {
+                    super::$name($crate::database::Store::Postgres).await;
+                }
+            )+
+        }
+    };
+}
