@@ -17,9 +17,8 @@ use super::stop::{StopReason, StopSignal};
 use crate::ports::clock::Clock;
 use crate::ports::ids::Ids;
 use crate::ports::model::{ChatModel, ModelError, ModelEvent, ModelRequest, PromptMessage};
-use crate::ports::store::Store;
 use crate::ports::tools::ToolContext;
-use crate::ports::turns::{NewMessage, TurnKey, TurnWriteError};
+use crate::ports::turns::{NewMessage, TurnKey, TurnRepository, TurnWriteError};
 use crate::settings::TurnSettings;
 use crate::tools::Toolbox;
 
@@ -82,8 +81,8 @@ pub struct Inference<'a> {
     pub key: TurnKey,
     /// The model.
     pub model: &'a dyn ChatModel,
-    /// The store.
-    pub store: &'a dyn Store,
+    /// Where turns are stored.
+    pub turns: &'a dyn TurnRepository,
     /// Makes ids.
     pub ids: &'a Arc<dyn Ids>,
     /// The clock.
@@ -292,7 +291,7 @@ impl Inference<'_> {
         message: NewMessage,
         progress: &mut Progress,
     ) -> Result<(), InferenceError> {
-        self.store
+        self.turns
             .append_step(self.key, vec![message], self.clock.now())
             .await?;
         progress.stored += 1;

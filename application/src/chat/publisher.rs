@@ -7,8 +7,7 @@ use tidemark_domain::event::{Terminal, TurnEvent};
 use tidemark_domain::turn::Turn;
 
 use crate::ports::events::{EventLog, LoggedEvent};
-use crate::ports::store::Store;
-use crate::ports::turns::{TurnKey, TurnWriteError};
+use crate::ports::turns::{TurnKey, TurnRepository, TurnWriteError};
 
 /// The number of `start`, always the first.
 pub const START_SEQ: i64 = 1;
@@ -18,7 +17,7 @@ pub const START_SEQ: i64 = 1;
 #[derive(Clone)]
 pub struct Publisher {
     log: Arc<dyn EventLog>,
-    store: Arc<dyn Store>,
+    turns: Arc<dyn TurnRepository>,
     key: TurnKey,
     used: i64,
     reserved: i64,
@@ -39,14 +38,14 @@ impl Publisher {
     /// For a turn whose `start` is on the log and whose row has reserved numbers up to `reserved`.
     pub fn new(
         log: Arc<dyn EventLog>,
-        store: Arc<dyn Store>,
+        turns: Arc<dyn TurnRepository>,
         key: TurnKey,
         reserved: i64,
         block: i64,
     ) -> Self {
         Self {
             log,
-            store,
+            turns,
             key,
             used: START_SEQ,
             reserved,
@@ -67,7 +66,7 @@ impl Publisher {
         let seq = self.used + 1;
         if seq > self.reserved {
             let up_to = self.reserved + self.block;
-            self.store.reserve_events(self.key, up_to).await?;
+            self.turns.reserve_events(self.key, up_to).await?;
             self.reserved = up_to;
         }
         self.used = seq;

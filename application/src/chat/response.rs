@@ -16,16 +16,16 @@ use super::inference::InferenceResult;
 use super::publisher::Publisher;
 use crate::ports::ids::Ids;
 use crate::ports::jobs::{JobKind, NewJob};
-use crate::ports::store::{Store, StoreError};
-use crate::ports::turns::{CommitTurn, NewMessage, TurnKey, TurnWriteError};
+use crate::ports::store::StoreError;
+use crate::ports::turns::{CommitTurn, NewMessage, TurnKey, TurnRepository, TurnWriteError};
 
 /// What the response stage knows of the turn besides the model's answer.
 #[derive(Clone)]
 pub struct ResponseContext {
     /// The right to write.
     pub key: TurnKey,
-    /// The store.
-    pub store: Arc<dyn Store>,
+    /// Where turns are stored.
+    pub store: Arc<dyn TurnRepository>,
     /// Makes ids.
     pub ids: Arc<dyn Ids>,
     /// The clock.

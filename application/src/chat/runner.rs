@@ -17,7 +17,7 @@ use super::service::ChatParts;
 use super::stop::{StopReason, StopSignal, Stopper};
 use crate::ports::store::StoreError;
 use crate::ports::tools::ToolContext;
-use crate::ports::turns::{Closer, Started, TurnKey, TurnWriteError};
+use crate::ports::turns::{Closer, Started, TurnKey, TurnRepository, TurnWriteError};
 
 /// Why a turn has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +97,7 @@ async fn answer_or_close(
 ) -> Option<TurnStatus> {
     let mut publisher = Publisher::new(
         Arc::clone(&parts.events),
-        Arc::clone(&parts.store),
+        Arc::clone(&parts.store) as Arc<dyn TurnRepository>,
         started.key,
         started.turn.events_reserved,
         parts.settings.event_block,
@@ -191,7 +191,7 @@ async fn answer(
     let inference = Inference {
         key: started.key,
         model: parts.model.as_ref(),
-        store: parts.store.as_ref(),
+        turns: parts.store.as_ref(),
         ids: &parts.ids,
         clock: parts.clock.as_ref(),
         tools: &parts.tools,
@@ -206,7 +206,7 @@ async fn answer(
 
     let context = ResponseContext {
         key: started.key,
-        store: Arc::clone(&parts.store),
+        store: Arc::clone(&parts.store) as Arc<dyn TurnRepository>,
         ids: Arc::clone(&parts.ids),
         clock: Arc::clone(&parts.clock),
         work: Arc::clone(&parts.work),
