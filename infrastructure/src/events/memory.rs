@@ -230,14 +230,11 @@ impl EventLog for MemoryEventLog {
             return Ok(LogRead::Unknown);
         };
         let deadline = Instant::now() + wait;
-        let mut changes = log.changes(); // before the first look, so that no change is missed between the look and the wait
+        let mut follower = log.follow();
         loop {
-            match log.read(after, limit.max(1)) {
-                LogRead::Quiet => {}
-                found => return Ok(found),
-            }
-            if !matches!(timeout_at(deadline, changes.changed()).await, Ok(Ok(()))) {
-                return Ok(log.read(after, limit.max(1)));
+            let found = follower.look(after, limit.max(1));
+            if found != LogRead::Quiet || timeout_at(deadline, follower.changed()).await.is_err() {
+                return Ok(found);
             }
         }
     }

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::sync::atomic::AtomicI64;
+
 use tidemark_domain::event::Terminal;
 use tidemark_domain::ids::SessionId;
 use tidemark_domain::turn::TurnStatus;
@@ -259,6 +261,45 @@ async fn a_thousand_readers_at_different_cursors_all_get_everything_and_none_is_
             .unwrap();
         assert_eq!(seen, LAST);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_wake_up_is_lost_between_a_readers_look_and_its_wait() {
+    // Each event is appended just when the reader turns to wait for it, and no later one would wake it.
+    const LAST: i64 = 50_000;
+    let log = Arc::new(log());
+    log.open(turn(1), start()).await.unwrap();
+    let cursor = Arc::new(AtomicI64::new(1));
+    let reader = tokio::spawn({
+        let (log, cursor) = (Arc::clone(&log), Arc::clone(&cursor));
+        async move {
+            while cursor.load(Ordering::Acquire) < LAST {
+                let after = cursor.load(Ordering::Acquire);
+                let began = Instant::now();
+                match log
+                    .read(turn(1), after, 10, Duration::from_secs(5))
+                    .await
+                    .unwrap()
+                {
+                    LogRead::Events(events) => {
+                        assert!(began.elapsed() < Duration::from_secs(4), "slept at {after}");
+                        cursor.store(events.last().unwrap().seq, Ordering::Release);
+                    }
+                    other => panic!("{other:?} at {after}"),
+                }
+            }
+        }
+    });
+    for seq in 2..=LAST {
+        while cursor.load(Ordering::Acquire) < seq - 1 && !reader.is_finished() {
+            std::hint::spin_loop();
+        }
+        for step in 0..seq % 500 {
+            std::hint::black_box(step); // sweeps the moment of the append across the reader's path
+        }
+        log.append(turn(1), 1, vec![word(seq)]).await.unwrap();
+    }
+    reader.await.unwrap();
 }
 
 #[tokio::test]

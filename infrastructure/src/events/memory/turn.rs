@@ -40,6 +40,25 @@ enum Phase {
     Evicted,
 }
 
+/// A reader. It subscribes before it can look, so that no change is lost between a look and the wait that follows it.
+pub(super) struct Follower {
+    log: Arc<TurnLog>,
+    changes: watch::Receiver<()>,
+}
+
+impl Follower {
+    /// What follows the cursor, now.
+    pub(super) fn look(&self, after: i64, limit: usize) -> LogRead {
+        self.log.look(after, limit)
+    }
+
+    /// Waits for a change since the last wait, or since this reader was made.
+    pub(super) async fn changed(&mut self) {
+        // The sender lives in the log that is held here.
+        let _ = self.changes.changed().await;
+    }
+}
+
 /// What an append did.
 pub(super) struct Appended {
     /// It ended the turn.
@@ -102,8 +121,13 @@ impl TurnLog {
         Appended { ended, result }
     }
 
-    /// What follows the cursor, now.
-    pub(super) fn read(&self, after: i64, limit: usize) -> LogRead {
+    /// A reader that misses no change from now on.
+    pub(super) fn follow(self: Arc<Self>) -> Follower {
+        let changes = self.changed.subscribe();
+        Follower { log: self, changes }
+    }
+
+    fn look(&self, after: i64, limit: usize) -> LogRead {
         let state = self.lock();
         let Ok(place) = usize::try_from(after) else {
             return LogRead::Unknown;
@@ -116,11 +140,6 @@ impl TurnLog {
             return LogRead::Quiet;
         }
         LogRead::Events(rest[..rest.len().min(limit)].to_vec())
-    }
-
-    /// Sees every change from now on.
-    pub(super) fn changes(&self) -> watch::Receiver<()> {
-        self.changed.subscribe()
     }
 
     pub(super) fn tell_reasoning(&self, token: &str) {

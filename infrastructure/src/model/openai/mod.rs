@@ -153,3 +153,5 @@ mod fixtures;
 mod http_tests;
 #[cfg(test)]
 mod scripted;
+#[cfg(test)]
+mod splits;
