@@ -8,4 +8,9 @@
 //! To add a use case: a file named for what it does, with its own error enum and the ports it needs as `Arc<dyn …>`.
 #![deny(missing_docs)]
 
+pub mod chat;
+pub mod learning;
+pub mod memory;
 pub mod ports;
+pub mod settings;
+pub mod tools;

@@ -16,3 +16,6 @@ pub mod session;
 pub mod tool;
 pub mod turn;
 pub mod window;
+
+#[cfg(test)]
+mod testing;

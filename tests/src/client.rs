@@ -1,17 +1,18 @@
-//! Calls of the product's API, as a small SDK would make them. Nothing here judges an answer: [`Answer`]'s methods do.
+//! Calls of the product's API, as a small SDK would make them. Nothing here judges an answer: [`Answer`] does.
 
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
-use reqwest::header::HeaderMap;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
+use crate::answer::Answer;
 use crate::events::Reading;
-use crate::sse::{EventStream, Frame};
+use crate::paths::{events_of, id_of, is_over, messages_of, turns_of};
+use crate::sse::EventStream;
 
 /// How long one turn may take in a test before it counts as hanging.
-pub const TURN_LIMIT: Duration = Duration::from_secs(60);
+pub const TURN_LIMIT: Duration = Duration::from_mins(1);
 
 /// One user's access to a server.
 #[derive(Debug, Clone)]
@@ -19,101 +20,6 @@ pub struct Client {
     base: String,
     http: reqwest::Client,
     user: Option<String>,
-}
-
-/// An answer, read to its end.
-#[derive(Debug, Clone)]
-pub struct Answer {
-    /// Status code.
-    pub status: u16,
-    /// Headers.
-    pub headers: HeaderMap,
-    /// The body as text.
-    pub text: String,
-    /// The body as JSON; null when it is none.
-    pub body: Value,
-}
-
-impl Answer {
-    async fn of(response: reqwest::Response) -> Self {
-        let status = response.status().as_u16();
-        let headers = response.headers().clone();
-        let bytes = response.bytes().await.expect("a body");
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        let body = serde_json::from_str(&text).unwrap_or_default();
-        Self {
-            status,
-            headers,
-            text,
-            body,
-        }
-    }
-
-    /// Fails the test unless the status is `expected`; gives the body.
-    #[track_caller]
-    pub fn expect(self, expected: u16) -> Value {
-        assert_eq!(self.status, expected, "{}", self.text);
-        self.body
-    }
-
-    /// The text of a header, or empty.
-    pub fn header(&self, name: &str) -> &str {
-        self.headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
-    }
-
-    /// Fails the test unless this is a whole problem document of this status; gives its code.
-    #[track_caller]
-    pub fn expect_problem(&self, status: u16) -> String {
-        assert_eq!(self.status, status, "{}", self.text);
-        assert_eq!(
-            self.header("content-type"),
-            "application/problem+json",
-            "{}",
-            self.text
-        );
-        assert_eq!(self.body["status"], status, "{}", self.text);
-        for field in ["type", "title", "detail", "code", "request_id"] {
-            let text = self.body[field]
-                .as_str()
-                .unwrap_or_else(|| panic!("no {field} in {}", self.text));
-            assert!(!text.is_empty(), "an empty {field} in {}", self.text);
-        }
-        assert_eq!(
-            self.body["request_id"],
-            self.header("x-request-id"),
-            "{}",
-            self.text
-        );
-        let code = self.body["code"].as_str().unwrap_or_default();
-        assert!(
-            code.chars()
-                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'),
-            "code {code:?} is not snake_case"
-        );
-        code.to_owned()
-    }
-
-    /// Like [`Self::expect_problem`], and one of `errors` names `field` (or a part of it, as in `messages[0].role`).
-    #[track_caller]
-    pub fn expect_problem_with(&self, status: u16, field: &str) -> String {
-        let code = self.expect_problem(status);
-        let errors = self.body["errors"].as_array().cloned().unwrap_or_default();
-        let named = errors.iter().any(|error| {
-            error["field"]
-                .as_str()
-                .is_some_and(|name| name.contains(field))
-        });
-        assert!(named, "no error names {field:?}: {}", self.text);
-        assert!(
-            errors.iter().all(|error| error["message"].is_string()),
-            "{}",
-            self.text
-        );
-        code
-    }
 }
 
 impl Client {
@@ -286,12 +192,11 @@ impl Client {
         }
         let response = request.send().await.expect("an answer");
         let status = response.status().as_u16();
-        if status != 200 {
-            panic!(
-                "{path} answered {status}: {}",
-                response.text().await.unwrap_or_default()
-            );
-        }
+        assert!(
+            status == 200,
+            "{path} answered {status}: {}",
+            response.text().await.unwrap_or_default()
+        );
         EventStream::new(response, asked_at)
     }
 
@@ -362,63 +267,4 @@ impl Client {
         })
         .await;
     }
-}
-
-/// The `id` of a resource.
-#[track_caller]
-pub fn id_of(resource: &Value) -> String {
-    resource["id"]
-        .as_str()
-        .unwrap_or_else(|| panic!("no id in {resource}"))
-        .to_owned()
-}
-
-/// Whether a turn's status is a terminal one.
-pub fn is_over(turn: &Value) -> bool {
-    matches!(
-        turn["status"].as_str(),
-        Some("completed" | "failed" | "cancelled" | "interrupted")
-    )
-}
-
-/// Path of a session's turns.
-pub fn turns_of(session: &str) -> String {
-    format!("/v1/sessions/{session}/turns")
-}
-
-/// Path of a session's messages.
-pub fn messages_of(session: &str) -> String {
-    format!("/v1/sessions/{session}/messages")
-}
-
-/// Path of a turn's events.
-pub fn events_of(turn: &str) -> String {
-    format!("/v1/turns/{turn}/events")
-}
-
-/// Path that starts a turn and streams it.
-pub fn chat_stream(query: &str, session: Option<&str>, request_id: Option<&str>) -> String {
-    let encode = |text: &str| -> String {
-        text.bytes()
-            .map(|byte| {
-                if byte.is_ascii_alphanumeric() {
-                    char::from(byte).to_string()
-                } else {
-                    format!("%{byte:02X}")
-                }
-            })
-            .collect()
-    };
-    let mut path = format!("/v1/chat/stream?query={}", encode(query));
-    for (name, value) in [("session_id", session), ("request_id", request_id)] {
-        if let Some(value) = value {
-            path.push_str(&format!("&{name}={}", encode(value)));
-        }
-    }
-    path
-}
-
-/// Whether a frame is the event of this type.
-pub fn is_event(frame: &Frame, kind: &str) -> bool {
-    matches!(frame, Frame::Event(event) if event.kind == kind)
 }

@@ -1,4 +1,4 @@
-//! Where a server under test keeps its state: a file of its own, or a PostgreSQL database of its own.
+//! Where a server under test keeps its state: a file of its own, or a `PostgreSQL` database of its own.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub enum Store {
     PostgresDurable,
 }
 
-/// A store made for one test; a PostgreSQL database is dropped with it.
+/// A store made for one test; a `PostgreSQL` database is dropped with it.
 #[derive(Debug)]
 pub struct Database {
     url: String,

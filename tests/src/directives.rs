@@ -94,7 +94,7 @@ impl Behaviour {
             "reasoning" => self.reasoning = number()? > 0,
             "tool" => self.tool = Some(value.to_owned()),
             "tool_args" => {
-                self.tool_args = Some(serde_json::from_str(value).map_err(|e| e.to_string())?)
+                self.tool_args = Some(serde_json::from_str(value).map_err(|e| e.to_string())?);
             }
             "tool_rounds" => self.tool_rounds = number()?,
             "tool_calls" => self.tool_calls = number()?,

@@ -245,7 +245,7 @@ mod tests {
                     7,
                     "done",
                     json!({"status": "completed", "text": "ab"}),
-                ))
+                ));
             },
         ];
         for (at, breaks) in broken.into_iter().enumerate() {

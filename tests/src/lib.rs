@@ -5,6 +5,7 @@
 //! A suite is one file (or folder) in `tests/tests`; a test that concerns the store is listed in [`each_store!`], so that it
 //! runs on every store.
 #![allow(
+    clippy::disallowed_methods,
     clippy::expect_used,
     clippy::missing_panics_doc,
     clippy::panic,
@@ -13,6 +14,7 @@
     reason = "test support: whatever is unexpected here fails the test with its message"
 )]
 
+pub mod answer;
 pub mod client;
 pub mod database;
 pub mod directives;
@@ -20,13 +22,14 @@ pub mod events;
 pub mod model;
 pub mod model_reply;
 pub mod otlp;
+pub mod paths;
 pub mod random;
 pub mod server;
 pub mod sse;
 pub mod transcript;
 pub mod wait;
 
-/// Runs each named `async fn(Store)` of the surrounding module once on SQLite and once on PostgreSQL.
+/// Runs each named `async fn(Store)` of the surrounding module once on `SQLite` and once on `PostgreSQL`.
 #[macro_export]
 macro_rules! each_store {
     ($($name:ident),+ $(,)?) => {

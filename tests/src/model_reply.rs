@@ -1,4 +1,4 @@
-//! The scripted model's answers: chunks in OpenAI's form with the timing and the faults asked for.
+//! The scripted model's answers: chunks in `OpenAI`'s form with the timing and the faults asked for.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::model::Seen;
 /// Text of the reasoning that `think` and `reasoning` put ahead of an answer; it must never reach an answer.
 pub const REASONING: &str = "the user wants something and this is private reasoning";
 
-/// An error answer in OpenAI's form.
+/// An error answer in `OpenAI`'s form.
 pub(crate) fn error(status: u16, retry_after: Option<u64>) -> Response {
     let body =
         json!({"error": {"message": "scripted failure", "type": "scripted", "code": "scripted"}});
@@ -70,10 +70,12 @@ pub(crate) async fn answer(
     request: &Value,
     behaviour: Behaviour,
 ) -> Response {
-    let mut flight = Flight::begin(seen);
+    let flight = Flight::begin(seen);
     if request["stream"] == json!(true) {
         let steps = stream_steps(number, request, &behaviour);
         let body = async_stream::stream! {
+            // Names the whole guard, so that the stream owns it and not a copy of its flag.
+            let mut flight = flight;
             for step in steps {
                 match step {
                     Step::Wait(time) => sleep(time).await,
@@ -94,6 +96,7 @@ pub(crate) async fn answer(
     }
     let pauses = behaviour.delay * behaviour.words().len() as u32;
     sleep(behaviour.first + behaviour.stall + pauses).await;
+    let mut flight = flight;
     flight.finished = true;
     let body = whole_answer(number, request, &behaviour).to_string();
     Response::builder()
@@ -167,6 +170,8 @@ fn stream_steps(number: usize, request: &Value, behaviour: &Behaviour) -> Vec<St
             steps.push(Step::Wait(behaviour.stall));
         }
         if behaviour.cut_after == Some(at) {
+            // A moment, since what is not yet written to the socket is lost with the connection.
+            steps.push(Step::Wait(Duration::from_millis(30)));
             steps.push(Step::Cut);
             return steps;
         }

@@ -119,5 +119,9 @@ async fn accept(
 
 /// A trace id as `traceparent` writes it.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|half| char::from_digit(u32::from(half), 16).unwrap_or('?'))
+        .collect()
 }

@@ -16,7 +16,7 @@ use crate::database::{Database, Store};
 use crate::model::Model;
 
 /// How long a start may take, migrations included; generous, because tests share two cores.
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_mins(1);
 
 /// What a server is started with.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ impl Setup {
 
     /// Sets an environment variable of the server.
     #[must_use]
-    pub fn with(mut self, name: &str, value: impl ToString) -> Self {
+    pub fn with(mut self, name: &str, value: &str) -> Self {
         self.settings.insert(name.to_owned(), value.to_string());
         self
     }
@@ -73,6 +73,14 @@ impl Setup {
             _database: database,
         }
     }
+}
+
+/// A server with the defaults and its scripted model, and a client of it.
+pub async fn with_model(store: Store) -> (Server, Model, Client) {
+    let model = Model::start().await;
+    let server = Setup::on(store).model(&model).start().await;
+    let client = server.client();
+    (server, model, client)
 }
 
 /// The lines that a server wrote, over all its starts.
@@ -144,7 +152,7 @@ impl Server {
     }
 
     /// Changes a setting for the next start.
-    pub fn set(&mut self, name: &str, value: impl ToString) {
+    pub fn set(&mut self, name: &str, value: &str) {
         self.settings.insert(name.to_owned(), value.to_string());
     }
 

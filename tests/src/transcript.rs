@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Every breach of the rule in `messages` (OpenAI's form, or the history of a session), in words; empty when valid.
+/// Every breach of the rule in `messages` (`OpenAI`'s form, or the history of a session), in words; empty when valid.
 pub fn violations(messages: &[Value]) -> Vec<String> {
     let mut found = Vec::new();
     let mut open: BTreeSet<String> = BTreeSet::new();

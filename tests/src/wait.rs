@@ -24,8 +24,6 @@ where
 
 /// Fails the test naming `what` when `future` takes longer than `limit`.
 pub async fn within<F: Future>(what: &str, limit: Duration, future: F) -> F::Output {
-    match tokio::time::timeout(limit, future).await {
-        Ok(output) => output,
-        Err(_) => panic!("took longer than {limit:?}: {what}"),
-    }
+    let outcome = tokio::time::timeout(limit, future).await;
+    outcome.unwrap_or_else(|_| panic!("took longer than {limit:?}: {what}"))
 }

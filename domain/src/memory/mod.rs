@@ -2,12 +2,19 @@
 
 pub mod analysis;
 pub mod chunk;
+pub mod consolidation;
+pub mod episodic;
 pub mod gate;
 pub mod lexical;
 pub mod prompt;
 pub mod recall;
+pub mod redaction;
 pub mod rules;
 pub mod scoring;
+pub mod sentence;
+#[cfg(test)]
+pub(crate) mod testing;
+mod words;
 
 use serde::{Deserialize, Serialize};
 
@@ -211,7 +218,10 @@ mod tests {
         assert_ne!(chunk_id(message, 0), chunk_id(message, 1));
         assert_ne!(chunk_id(message, 0).0, message.0);
         assert_eq!(chunk_id(message, 3).0.get_version_num(), 7);
-        assert_eq!(chunk_id(message, 3).0.as_bytes()[..8], message.0.as_bytes()[..8]);
+        assert_eq!(
+            chunk_id(message, 3).0.as_bytes()[..8],
+            message.0.as_bytes()[..8]
+        );
     }
 
     #[test]

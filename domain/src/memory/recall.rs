@@ -1,1 +1,404 @@
-//! To be filled.
+//! What is told of what was found: order, thresholds, room, and a reason for each that is left out (B10, B14, B17).
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::analysis::{is_ideographic, normalise};
+use super::lexical::query_terms;
+use super::prompt::{Language, line};
+use super::scoring::{Parts, Profile, RECENCY_DAYS, decay_factor, recency_factor, use_boost};
+use super::sentence::only_asks;
+use super::{Kind, Layer, Memory, Scope, State, rules};
+use crate::ids::{MemoryId, Timestamp};
+use crate::window::TokenCounter;
+
+/// Profile "hybrid" tells nothing unless the best candidate has this score (B14), and no item with less than half of it.
+///
+/// Measured on conversations with hundreds of turns: of questions that the conversation answers 1 in 100 (English) to 1 in 20 (Chinese)
+/// has a lower best score; of questions about another conversation 1 in 4 (English) to 7 in 10 (Chinese). The scores of the two overlap widely,
+/// so a higher bar costs more answers than it spares noise.
+pub const HYBRID_MIN: f64 = 0.1;
+/// The similarity below which profile "recency" drops an item (B9). BM25 alone rarely reaches it.
+pub const RECENCY_MIN: f64 = 0.75;
+/// The most items of profile "recency" unless the request says otherwise (B9).
+pub const RECENCY_TOP_K: usize = 3;
+/// Profile "decay" scores this many times as many candidates as it tells (B8).
+pub const DECAY_FETCH: usize = 2;
+/// What remains of the relevance of a memory that does nothing but ask, in profile "hybrid": a question resembles the question best and
+/// answers nothing. Ours; values from 0.5 to 0.8 rank about equally well.
+pub const QUESTION_WEIGHT: f64 = 0.7;
+/// The least and most items that [`dynamic_k`] answers (B10).
+pub const K_RANGE: (usize, usize) = (3, 10);
+
+/// How many items are told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TopK {
+    /// By the query and the length of the dialogue.
+    #[default]
+    Auto,
+    /// As the request says.
+    Fixed(usize),
+}
+
+impl TopK {
+    /// The number for a query in a session of so many messages under a profile.
+    pub fn resolve(self, profile: Profile, query: &str, session_messages: i64) -> usize {
+        match (self, profile) {
+            (Self::Fixed(k), _) => k,
+            (Self::Auto, Profile::Recency) => dynamic_k(query, session_messages).min(RECENCY_TOP_K),
+            (Self::Auto, _) => dynamic_k(query, session_messages),
+        }
+    }
+}
+
+/// Words that ask for several things at once.
+const MANY: &[&str] = &[
+    " and ",
+    " or ",
+    "compare",
+    "difference",
+    "list ",
+    " all ",
+    "every",
+    "each",
+    "overview",
+    "summar",
+    "和",
+    "与",
+    "以及",
+    "或",
+    "比较",
+    "对比",
+    "区别",
+    "所有",
+    "全部",
+    "哪些",
+    "每",
+    "总结",
+    "列出",
+    "分别",
+];
+
+/// How many items a query is worth (B10): 3 for a simple one, up to 10 for a complex one.
+///
+/// 3, plus one for each two words of content beyond four (at most 3; two overlapping pairs of ideographs count as one word), plus one for
+/// a second question or a word that asks for several things, each (at most 2), plus one from 20 and another from 100 messages of dialogue on.
+/// The document gives the range and what it depends on; the steps are ours.
+pub fn dynamic_k(query: &str, session_messages: i64) -> usize {
+    let (pairs, words): (Vec<String>, Vec<String>) = query_terms(query)
+        .into_iter()
+        .partition(|term| term.starts_with(is_ideographic));
+    let words = words.len() + pairs.len() / 2;
+    let long = (words.saturating_sub(4) / 2).min(3);
+    let lower = format!(" {} ", query.to_lowercase());
+    let questions = lower.chars().filter(|c| matches!(c, '?' | '？')).count();
+    let several =
+        usize::from(questions > 1) + usize::from(MANY.iter().any(|word| lower.contains(word)));
+    let dialogue = usize::from(session_messages >= 20) + usize::from(session_messages >= 100);
+    (K_RANGE.0 + long + several + dialogue).min(K_RANGE.1)
+}
+
+/// A memory that an arm of recall found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The memory.
+    pub memory: Memory,
+    /// How well it fits, 0–1.
+    pub relevance: f64,
+    /// The terms of the query that it holds.
+    pub matched: Vec<String>,
+}
+
+/// How candidates are judged.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecallRules {
+    /// The way of scoring.
+    pub profile: Profile,
+    /// The most items told.
+    pub top_k: usize,
+    /// The least score; none is the profile's own threshold, 0 switches abstention off.
+    pub min_score: Option<f64>,
+    /// The time.
+    pub now: Timestamp,
+    /// The room for all items together, in tokens of the rendered lines.
+    pub token_budget: usize,
+}
+
+/// Why a memory that was found is not told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DropReason {
+    /// Its score is too low.
+    BelowThreshold,
+    /// Better ones filled the places.
+    BeyondTopK,
+    /// It did not fit the room that was left.
+    OverBudget,
+    /// It is superseded, archived or waits for confirmation.
+    NotCurrent,
+    /// Its time is over.
+    Expired,
+    /// The request is limited to other scopes.
+    OtherScope,
+    /// The profile already tells it.
+    InProfile,
+    /// Its message is in the window.
+    InWindow,
+    /// A better one says the same.
+    Duplicate,
+}
+
+impl DropReason {
+    /// The name used on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BelowThreshold => "below_threshold",
+            Self::BeyondTopK => "beyond_top_k",
+            Self::OverBudget => "over_budget",
+            Self::NotCurrent => "not_current",
+            Self::Expired => "expired",
+            Self::OtherScope => "other_scope",
+            Self::InProfile => "in_profile",
+            Self::InWindow => "in_window",
+            Self::Duplicate => "duplicate",
+        }
+    }
+}
+
+/// A memory that is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ranked {
+    /// The memory.
+    pub memory: Memory,
+    /// Its score under the profile.
+    pub score: f64,
+    /// What the score is made of.
+    pub parts: Parts,
+    /// The terms of the query that it holds.
+    pub matched: Vec<String>,
+}
+
+/// What is told, and why the rest is not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ranking {
+    /// Best first.
+    pub items: Vec<Ranked>,
+    /// Every other candidate, in the order it was judged.
+    pub dropped: Vec<(MemoryId, DropReason)>,
+    /// Nothing fitted the question: no candidate reached the threshold.
+    pub abstained: bool,
+}
+
+/// Judges candidates. Equal scores go by id, so that the order of the candidates does not matter.
+///
+/// What does not fit the token budget is skipped and the next one tried. Of two that say the same, or of a statement and the chunk of the same
+/// message that contains it, the better one is told.
+pub fn rank(
+    candidates: Vec<Candidate>,
+    rules: &RecallRules,
+    counter: &dyn TokenCounter,
+) -> Ranking {
+    let mut out = Ranking::default();
+    let mut scored = Vec::with_capacity(candidates.len());
+    let mut candidates = candidates;
+    candidates.sort_by(|a, b| {
+        b.relevance
+            .total_cmp(&a.relevance)
+            .then(a.memory.id.cmp(&b.memory.id))
+    });
+    for candidate in candidates {
+        match unfit(&candidate.memory, rules.now) {
+            Some(reason) => out.dropped.push((candidate.memory.id, reason)),
+            None => scored.push(score(candidate, rules)),
+        }
+    }
+    if rules.profile == Profile::Decay {
+        let fetched = (DECAY_FETCH * rules.top_k).min(scored.len());
+        let beyond = scored
+            .drain(fetched..)
+            .map(|r| (r.memory.id, DropReason::BeyondTopK));
+        out.dropped.extend(beyond);
+    }
+    scored.sort_by(|a, b| {
+        b.score
+            .total_cmp(&a.score)
+            .then(a.memory.id.cmp(&b.memory.id))
+    });
+    let best = scored.first().map_or(0.0, |r| r.score);
+    let mut fits = 0;
+    let mut left = rules.token_budget;
+    for item in scored {
+        let id = item.memory.id;
+        if !reaches(&item, best, rules) {
+            out.dropped.push((id, DropReason::BelowThreshold));
+            continue;
+        }
+        fits += 1;
+        if out.items.len() >= rules.top_k {
+            out.dropped.push((id, DropReason::BeyondTopK));
+            continue;
+        }
+        if out
+            .items
+            .iter()
+            .any(|told| say_the_same(&told.memory, &item.memory))
+        {
+            out.dropped.push((id, DropReason::Duplicate));
+            continue;
+        }
+        match left.checked_sub(cost(&item.memory, counter)) {
+            Some(rest) => {
+                left = rest;
+                out.items.push(item);
+            }
+            None => out.dropped.push((id, DropReason::OverBudget)),
+        }
+    }
+    out.abstained = fits == 0;
+    out
+}
+
+/// Why a memory is not told whatever was asked.
+fn unfit(memory: &Memory, now: Timestamp) -> Option<DropReason> {
+    if memory.expires_at.is_some_and(|at| at <= now) {
+        Some(DropReason::Expired)
+    } else if memory.state != State::Current
+        || memory.layer == Layer::Archival
+        || memory.valid_to.is_some_and(|at| at <= now)
+    {
+        Some(DropReason::NotCurrent)
+    } else {
+        None
+    }
+}
+
+fn score(candidate: Candidate, rules: &RecallRules) -> Ranked {
+    let Candidate {
+        memory,
+        relevance,
+        matched,
+    } = candidate;
+    let mut parts = Parts {
+        relevance,
+        ..Parts::default()
+    };
+    match rules.profile {
+        Profile::Hybrid => parts.question = only_asks(&memory.content).then_some(QUESTION_WEIGHT),
+        Profile::Decay => {
+            parts.decay = Some(decay_factor(days_between(memory.last_access, rules.now)));
+            parts.use_boost = Some(use_boost(memory.access_count));
+        }
+        Profile::Recency => {
+            parts.recency = Some(recency_factor(
+                days_between(memory.valid_from, rules.now),
+                RECENCY_DAYS,
+            ));
+        }
+    }
+    Ranked {
+        score: parts.score(rules.profile),
+        memory,
+        parts,
+        matched,
+    }
+}
+
+/// Days, with fractions; 0 when `then` lies ahead.
+pub fn days_between(then: Timestamp, now: Timestamp) -> f64 {
+    (now - then).num_seconds().max(0) as f64 / 86_400.0
+}
+
+/// Whether an item may be told: the request's threshold is held against the score it sees, the profiles' own as their documents say.
+fn reaches(item: &Ranked, best: f64, rules: &RecallRules) -> bool {
+    match (rules.min_score, rules.profile) {
+        (Some(least), _) => item.score >= least,
+        (None, Profile::Hybrid) => best >= HYBRID_MIN && item.score >= HYBRID_MIN / 2.0,
+        (None, Profile::Recency) => item.parts.relevance >= RECENCY_MIN,
+        (None, Profile::Decay) => true,
+    }
+}
+
+fn say_the_same(one: &Memory, other: &Memory) -> bool {
+    let (a, b) = (normalise(&one.content), normalise(&other.content));
+    a == b
+        || (one.layer != other.layer
+            && share_a_source(one, other)
+            && (a.contains(&b) || b.contains(&a)))
+}
+
+fn share_a_source(one: &Memory, other: &Memory) -> bool {
+    one.sources
+        .iter()
+        .any(|s| other.sources.iter().any(|o| o.message_id == s.message_id))
+}
+
+/// The tokens of a memory's line, with its line end.
+pub fn cost(memory: &Memory, counter: &dyn TokenCounter) -> usize {
+    let language = Language::detect(&memory.content);
+    counter.count(&format!(
+        "{}\n",
+        line(memory.scope, &memory.content, language)
+    ))
+}
+
+/// The standing preferences that go into every prompt (B2a): current, of the person, newest first, as many as the bounds allow.
+///
+/// Of several about the same thing only the newest is told. An episodic one is left out when a semantic one has the same message as source;
+/// what it is about is read from its words, so that a change of mind counts before anything was consolidated.
+pub fn profile(
+    preferences: Vec<Memory>,
+    max_items: usize,
+    token_budget: usize,
+    counter: &dyn TokenCounter,
+) -> Vec<Memory> {
+    let mut standing: Vec<Memory> = preferences
+        .into_iter()
+        .filter(|m| {
+            m.state == State::Current && m.scope == Scope::UserProfile && m.kind == Kind::Preference
+        })
+        .collect();
+    standing.sort_by(|a, b| b.valid_from.cmp(&a.valid_from).then(b.id.cmp(&a.id)));
+    let (semantic, episodic): (Vec<&Memory>, Vec<&Memory>) =
+        standing.iter().partition(|m| m.layer != Layer::Episodic);
+    let covered: BTreeSet<MemoryId> = episodic
+        .into_iter()
+        .filter(|e| semantic.iter().any(|s| share_a_source(s, e)))
+        .map(|e| e.id)
+        .collect();
+    let mut said = BTreeSet::new();
+    let mut subjects = BTreeSet::new();
+    let mut left = token_budget;
+    let mut out = Vec::new();
+    for memory in standing {
+        let about = subjects_of(&memory);
+        let settled = !about.is_empty() && about.iter().all(|subject| subjects.contains(subject));
+        if covered.contains(&memory.id) || settled || !said.insert(normalise(&memory.content)) {
+            continue;
+        }
+        subjects.extend(about);
+        if out.len() < max_items
+            && let Some(rest) = left.checked_sub(cost(&memory, counter))
+        {
+            left = rest;
+            out.push(memory);
+        }
+    }
+    out
+}
+
+/// What a preference is about. One that also states something without a subject is never settled by others.
+fn subjects_of(memory: &Memory) -> Vec<String> {
+    match &memory.key {
+        Some(key) => vec![key.clone()],
+        None => rules::statements(&memory.content)
+            .into_iter()
+            .filter(|s| s.kind == Kind::Preference)
+            .map(|s| s.key)
+            .collect::<Option<Vec<String>>>()
+            .unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

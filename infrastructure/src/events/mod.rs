@@ -1,1 +1,5 @@
-//! To be filled.
+//! Live event logs of turns.
+//!
+//! To add one: implement [`EventLog`](tidemark_application::ports::events::EventLog); readers pull by cursor, and a slow one must cost nobody anything.
+
+pub mod memory;

@@ -1,1 +1,14 @@
-//! To be filled.
+//! Language models: any OpenAI-compatible server, and the built-in offline model.
+//!
+//! To add a provider: a folder with a pure reader of its protocol, held by recorded fixtures, and an implementation of
+//! [`ChatModel`](tidemark_application::ports::model::ChatModel). The [`gateway`] goes around any of them.
+
+mod breaker;
+pub mod gateway;
+pub mod offline;
+pub mod openai;
+pub mod tls;
+pub mod tokens;
+
+#[cfg(test)]
+mod testing;

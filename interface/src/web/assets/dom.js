@@ -1,6 +1,8 @@
 // Small constructors for DOM nodes. Everything shown goes through text nodes, so nothing a model or a user
 // writes is ever parsed as markup.
 
+import { bind } from './i18n.js';
+
 const SVG = 'http://www.w3.org/2000/svg';
 
 /** An element with a class, attributes and children (nodes or strings). */
@@ -29,4 +31,15 @@ export function icon(name) {
 /** Tells assistive technology something that sighted readers see from the layout. */
 export function announce(text) {
   document.getElementById('announcer').textContent = text;
+}
+
+/** Puts `text` on the clipboard and says so in `label` for a moment; a browser may refuse, then nothing is said. */
+export async function copyText(text, label) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    return;
+  }
+  bind(label, 'copied');
+  setTimeout(() => bind(label, 'copy'), 1500);
 }

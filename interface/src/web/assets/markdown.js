@@ -1,14 +1,15 @@
 // Draws answers as DOM nodes: nothing is ever parsed as HTML, and links lead to http and https only.
 
-import { element } from './dom.js';
+import { copyText, element } from './dom.js';
 import { bind } from './i18n.js';
 import { blocksOf } from './markdown_blocks.js';
 
+// Spans are bounded in length so that an unclosed mark in a long text costs no quadratic search.
 const INLINE = new RegExp(
   [
-    /(?<ticks>`+)(?<code>[^`]|[^`][\s\S]*?[^`])\k<ticks>(?!`)/,
-    /\*\*(?=\S)(?<bold>[\s\S]*?\S)\*\*/,
-    /\[(?<label>[^[\]\n]+)\]\((?<target>[^\s()<>]+(?:\([^\s()<>]*\)[^\s()<>]*)*)(?:\s+"[^"\n]*")?\)/,
+    /(?<ticks>`+)(?<code>[^`]|[^`][\s\S]{0,2000}?[^`])\k<ticks>(?!`)/,
+    /\*\*(?=\S)(?<bold>[\s\S]{0,2000}?\S)\*\*/,
+    /\[(?<label>[^[\]\n]{1,1000})\]\((?<target>[^\s()<>]+(?:\([^\s()<>]*\)[^\s()<>]*)*)(?:\s+"[^"\n]*")?\)/,
     /(?<bare>\bhttps?:\/\/[^\s<>"'`，。；：！？（）【】「」]+)/,
   ]
     .map((part) => part.source)
@@ -52,11 +53,7 @@ function draw(block) {
 
 function codeBlock({ language, code }) {
   const copy = bind(element('button', { type: 'button', className: 'copy-code text-button' }), 'copy');
-  copy.addEventListener('click', async () => {
-    await navigator.clipboard.writeText(code);
-    bind(copy, 'copied');
-    setTimeout(() => bind(copy, 'copy'), 1500);
-  });
+  copy.addEventListener('click', () => copyText(code, copy));
   const bar = element('div', { className: 'code-bar' }, element('span', {}, language), copy);
   return element('div', { className: 'code' }, bar, element('pre', { tabindex: '0' }, element('code', {}, code)));
 }

@@ -3,18 +3,20 @@
 // block by block and only what changed is drawn again.
 
 const FENCE = /^( {0,3})(`{3,}|~{3,})[ \t]*([^`]*)$/;
-const HEADING = /^ {0,3}(#{1,6})[ \t]+(.+?)(?:[ \t]+#+)?[ \t]*$/;
+const HEADING = /^ {0,3}(#{1,6})[ \t]+(\S.*)$/;
 const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])([ \t]+)(?=\S)(.*)$/;
+/** Lists nest no deeper than this; what a hostile text nests further stays text. */
+const DEPTH = 8;
 const DELIMITER_CELL = /^\s*:?-+:?\s*$/;
 
 const isBlank = (line) => line.trim() === '';
 
 /** The blocks of `text`, in order. */
 export function blocksOf(text) {
-  return parse(text.split('\n'));
+  return parse(text.split('\n'), 0);
 }
 
-function parse(lines) {
+function parse(lines, depth) {
   const blocks = [];
   let at = 0;
   while (at < lines.length) {
@@ -22,7 +24,7 @@ function parse(lines) {
       at += 1;
       continue;
     }
-    const block = fence(lines, at) ?? heading(lines, at) ?? table(lines, at) ?? list(lines, at) ?? paragraph(lines, at);
+    const block = fence(lines, at) ?? heading(lines, at) ?? table(lines, at) ?? list(lines, at, depth) ?? paragraph(lines, at);
     block.source = lines.slice(at, block.end).join('\n');
     blocks.push(block);
     at = block.end;
@@ -46,7 +48,7 @@ function fence(lines, at) {
 
 function heading(lines, at) {
   const match = HEADING.exec(lines[at]);
-  return match && { kind: 'heading', level: match[1].length, text: match[2], end: at + 1 };
+  return match && { kind: 'heading', level: match[1].length, text: match[2].trimEnd().replace(/[ \t]#+$/, ''), end: at + 1 };
 }
 
 /** The cells of a table's row; `\|` is a bar inside a cell. */
@@ -75,8 +77,8 @@ function table(lines, at) {
   return { kind: 'table', head, rows, alignment, end };
 }
 
-function list(lines, at) {
-  const first = ITEM.exec(lines[at]);
+function list(lines, at, depth) {
+  const first = depth < DEPTH && ITEM.exec(lines[at]);
   if (!first) return null;
   const ordered = /\d/.test(first[2]);
   const kind = first[2].at(-1);
@@ -108,7 +110,7 @@ function list(lines, at) {
       next += 1;
       end = next;
     }
-    items.push(parse(item));
+    items.push(parse(item, depth + 1));
     if (next < lines.length && ITEM.test(lines[next])) end = next;
   }
   return { kind: 'list', ordered, start: ordered ? Number.parseInt(first[2], 10) : 1, items, end };

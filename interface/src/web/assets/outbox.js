@@ -31,9 +31,13 @@ export class Outbox {
     }
   }
 
-  add({ sessionId, message, memory }) {
+  /** Without `sessionId` the message opens a session, or joins the one that the entry `after` is about to open. */
+  add({ sessionId, message, memory, after }) {
     const entry = { key: crypto.randomUUID(), sessionId, message, memory, created: Date.now() };
-    if (!sessionId) entry.sessionKey = crypto.randomUUID();
+    if (!sessionId) {
+      const body = { title: titleOf(message), memory, channel: 'web' };
+      entry.newSession = after?.newSession ?? { key: crypto.randomUUID(), body };
+    }
     this.items.push(entry);
     persist(entry);
     this.#enqueue(entry);
@@ -63,7 +67,7 @@ export class Outbox {
 
   /** One chain per session, so that messages arrive in the order in which they were written. */
   #enqueue(entry) {
-    const chain = entry.sessionId ?? entry.sessionKey;
+    const chain = entry.sessionId ?? entry.newSession.key;
     const previous = this.chains.get(chain) ?? Promise.resolve();
     this.chains.set(chain, previous.then(() => this.#deliver(entry)));
   }
@@ -87,19 +91,23 @@ export class Outbox {
   }
 
   async #send(entry) {
-    if (!entry.sessionId) {
-      const body = { title: titleOf(entry.message) };
-      if (entry.memory) body.memory = entry.memory;
-      const session = await createSession(body, entry.sessionKey);
-      entry.sessionId = session.id;
-      persist(entry);
-      this.listener.onSession(entry, session);
-    }
-    const body = { message: entry.message };
-    if (entry.memory) body.memory = entry.memory;
+    if (!entry.sessionId) await this.#openSession(entry);
+    const body = { message: entry.message, memory: entry.memory };
     const turn = await createTurn(entry.sessionId, body, entry.key);
     this.discard(entry);
     this.listener.onAccepted(entry, turn);
+  }
+
+  async #openSession(entry) {
+    const { key, body } = entry.newSession;
+    const session = await createSession(body, key);
+    for (const other of this.items) {
+      if (other.newSession?.key !== key) continue;
+      other.sessionId = session.id;
+      persist(other);
+    }
+    this.chains.set(session.id, this.chains.get(key));
+    this.listener.onSession(entry, session);
   }
 
   #pause(entry, milliseconds) {

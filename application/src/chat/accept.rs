@@ -1,0 +1,103 @@
+//! Accepting a turn: stored first, then run in a task of its own. A client that leaves changes nothing.
+
+use tidemark_domain::event::TurnEvent;
+use tidemark_domain::ids::{Owner, SessionId, TurnId};
+use tidemark_domain::session::MemoryMode;
+use tidemark_domain::turn::TurnStatus;
+
+use super::service::Chat;
+use crate::ports::sessions::NewSession;
+use crate::ports::store::Idempotency;
+use crate::ports::turns::{AcceptError, AcceptTurn, Accepted, TurnSession};
+
+/// What somebody says (A19).
+#[derive(Clone, Debug)]
+pub struct Inbound {
+    /// Who.
+    pub owner: Owner,
+    /// In which session; a new one when none is named.
+    pub session: Option<SessionId>,
+    /// The entry it came through; for a new session.
+    pub channel: String,
+    /// What.
+    pub message: String,
+    /// Whether memory is shown and learned; the session's own mode when not said.
+    pub memory: Option<MemoryMode>,
+    /// Refuse instead of waiting.
+    pub reject_if_busy: bool,
+    /// Retry, or edit and resend.
+    pub replaces: Option<TurnId>,
+    /// Makes it repeatable.
+    pub idempotency: Option<Idempotency>,
+}
+
+/// The turn was not accepted; nothing was stored.
+#[derive(Debug, thiserror::Error)]
+pub enum InboundError {
+    /// The server is going down.
+    #[error("the server is shutting down")]
+    ShuttingDown,
+    /// Too many sessions have open turns here.
+    #[error("too many turns are open")]
+    Overloaded,
+    /// The store refused or failed.
+    #[error(transparent)]
+    Accept(#[from] AcceptError),
+}
+
+impl Chat {
+    /// Accepts a turn. It runs from here on, whoever is listening.
+    ///
+    /// # Errors
+    /// Why it was not accepted.
+    pub async fn accept(&self, inbound: Inbound) -> Result<Accepted, InboundError> {
+        if self.is_closing() {
+            return Err(InboundError::ShuttingDown);
+        }
+        if self.is_full() {
+            return Err(InboundError::Overloaded);
+        }
+        let parts = &self.parts;
+        let now = parts.clock.now();
+        let owner = inbound.owner;
+        let session = match inbound.session {
+            Some(id) => TurnSession::Existing(id),
+            None => TurnSession::New(NewSession {
+                id: parts.ids.session(),
+                title: None,
+                labels: Vec::new(),
+                channel: inbound.channel,
+                memory: MemoryMode::default(),
+                now,
+            }),
+        };
+        let accepted = parts
+            .store
+            .accept_turn(AcceptTurn {
+                owner,
+                id: parts.ids.turn(),
+                session,
+                input: inbound.message,
+                memory: inbound.memory,
+                reject_if_busy: inbound.reject_if_busy,
+                replaces: inbound.replaces,
+                max_queued: parts.settings.max_queued,
+                max_open_per_owner: parts.settings.max_open_per_owner,
+                idempotency: inbound.idempotency,
+                now,
+            })
+            .await?;
+        let turn = &accepted.turn;
+        if turn.status == TurnStatus::Queued {
+            let start = TurnEvent::Start {
+                session_id: turn.session_id,
+                queued: accepted.waits,
+            };
+            if let Err(error) = parts.events.open(turn.id, start).await {
+                tracing::warn!(%error, "the live log is down; followers will read the stored turn");
+            }
+            self.kick(owner, turn.session_id);
+        }
+        Ok(accepted)
+    }
+}

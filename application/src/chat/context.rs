@@ -1,0 +1,303 @@
+//! The context stage: what the model is asked. History within its window (B18), standing preferences (B2a) and what fits the
+//! question (B7), assembled within 70/20/10.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tidemark_domain::event::{RecalledMemory, TurnEvent, Via};
+use tidemark_domain::ids::MessageId;
+use tidemark_domain::memory::prompt::{self, Language};
+use tidemark_domain::memory::recall::DropReason;
+use tidemark_domain::memory::{Memory, recall as rules};
+use tidemark_domain::session::{Message, Role};
+use tidemark_domain::tool::ToolSpec;
+use tidemark_domain::window::{self, Budget, TokenCounter, Window};
+
+use crate::memory::recall::{Recall, RecallOutcome, RecallRequest, said_in};
+use crate::ports::model::{ModelRequest, PromptMessage};
+use crate::ports::store::{Store, StoreResult};
+use crate::ports::turns::Started;
+use crate::settings::PromptSettings;
+
+/// How many messages are read from the history at a time.
+const HISTORY_PAGE: u32 = 64;
+
+/// Which share of the recall budget the preferences may take; the rest, and what they leave, is for relevance. Ours.
+const PROFILE_SHARE: f64 = 0.4;
+
+/// What the context stage hands on.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// What the model is asked.
+    pub request: ModelRequest,
+    /// What of memory it is shown, in order.
+    pub recalled: Vec<RecalledMemory>,
+    /// The event that tells so.
+    pub event: TurnEvent,
+    /// What the product says before the session's first answer.
+    pub intro: Option<String>,
+}
+
+/// Prepares what the model is asked.
+pub struct Context<'a> {
+    /// The store.
+    pub store: &'a Arc<dyn Store>,
+    /// Recall.
+    pub recall: &'a Recall,
+    /// What the model is told.
+    pub prompts: &'a PromptSettings,
+    /// Counts tokens as the model does.
+    pub counter: &'a dyn TokenCounter,
+    /// What it may call.
+    pub tools: Vec<ToolSpec>,
+}
+
+impl std::fmt::Debug for Context<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context").finish_non_exhaustive()
+    }
+}
+
+/// What memory gave, before it is known what the window holds.
+#[derive(Default)]
+struct Recalled {
+    preferences: Vec<Memory>,
+    relevant: Option<RecallOutcome>,
+    degraded: Vec<String>,
+    took_ms: u64,
+}
+
+impl Recalled {
+    fn without(&mut self, arm: &str, why: &(dyn std::error::Error + 'static)) {
+        tracing::warn!(arm, why, "an arm of recall failed; the turn goes on without it");
+        self.degraded.push(arm.to_owned());
+    }
+}
+
+impl Context<'_> {
+    /// Prepares the turn.
+    ///
+    /// # Errors
+    /// When the history cannot be read. Memory that cannot be reached degrades and says so.
+    pub async fn prepare(self, started: &Started) -> StoreResult<Prepared> {
+        let budget = Budget::of(
+            self.prompts.context_tokens,
+            self.prompts.max_output_tokens as usize,
+        );
+        let language = Language::detect(&started.message.content);
+        let window = self.window(started, &budget).await?;
+        log_window(&window);
+        let recalled = self.recalled(started, &window, &budget).await;
+        let (memories, abstained) = self.choose(&recalled, &budget);
+        let request = ModelRequest {
+            messages: self.messages(&window, &memories, language),
+            tools: self.tools,
+            max_output_tokens: self.prompts.max_output_tokens,
+            recalled: memories.clone(),
+            language,
+        };
+        let first_answer = !window.messages.iter().any(|m| m.role == Role::Assistant)
+            && window.dropped.is_empty();
+        Ok(Prepared {
+            request,
+            recalled: memories.clone(),
+            event: TurnEvent::Recall {
+                memories,
+                abstained,
+                degraded: recalled.degraded,
+                took_ms: recalled.took_ms,
+            },
+            intro: first_answer
+                .then(|| self.prompts.intro(&started.session.channel, language))
+                .flatten(),
+        })
+    }
+
+    /// Reads history from the newest back, only as far as the window can show.
+    async fn window(&self, started: &Started, budget: &Budget) -> StoreResult<Window> {
+        let mut history: Vec<Message> = Vec::new();
+        loop {
+            let before = history.first().map(|m| m.seq);
+            let page = self
+                .store
+                .history(
+                    started.key.owner,
+                    started.key.session_id,
+                    before,
+                    HISTORY_PAGE,
+                )
+                .await?;
+            let complete = page.len() < HISTORY_PAGE as usize;
+            history.splice(0..0, page);
+            let window = window::select(&history, budget, self.counter);
+            if complete || window.full {
+                return Ok(window);
+            }
+        }
+    }
+
+    /// Asks memory, within its time.
+    async fn recalled(&self, started: &Started, window: &Window, budget: &Budget) -> Recalled {
+        if !started.turn.memory.recalls() {
+            return Recalled::default();
+        }
+        let began = tokio::time::Instant::now();
+        let request = RecallRequest {
+            query: started.message.content.clone(),
+            token_budget: budget.recall,
+            session_messages: started.session.message_count,
+            in_window: window.messages.iter().map(|m| m.id).collect(),
+            ..RecallRequest::default()
+        };
+        let profile_budget = (budget.recall as f64 * PROFILE_SHARE) as usize;
+        let asked = self
+            .recall
+            .for_turn(started.key.owner, request, profile_budget);
+        let mut recalled = Recalled::default();
+        match tokio::time::timeout(self.recall.settings().timeout, asked).await {
+            Ok(Ok(found)) => {
+                match found.preferences {
+                    Ok(preferences) => recalled.preferences = preferences,
+                    Err(error) => recalled.without("profile", &error),
+                }
+                match found.relevant {
+                    Ok(relevant) => recalled.relevant = Some(relevant),
+                    Err(error) => recalled.without("lexical", &error),
+                }
+            }
+            Ok(Err(error)) => {
+                recalled.without("profile", &error);
+                recalled.without("lexical", &error);
+            }
+            Err(elapsed) => {
+                recalled.without("profile", &elapsed);
+                recalled.without("lexical", &elapsed);
+            }
+        }
+        recalled.took_ms = began.elapsed().as_millis() as u64;
+        recalled
+    }
+
+    /// Profile first, then relevance without what the profile says already.
+    fn choose(&self, recalled: &Recalled, budget: &Budget) -> (Vec<RecalledMemory>, bool) {
+        let mut left = budget.recall;
+        let mut memories = Vec::new();
+        let mut take = |memory: &Memory, score: f64, via: Via| {
+            let cost = rules::cost(memory, self.counter);
+            let fits = cost <= left;
+            if fits {
+                left -= cost;
+                memories.push(RecalledMemory {
+                    id: memory.id,
+                    scope: memory.scope,
+                    kind: memory.kind,
+                    content: memory.content.clone(),
+                    score,
+                    via,
+                });
+            } else {
+                log_drop(memory, DropReason::OverBudget);
+            }
+            fits
+        };
+        for preference in &recalled.preferences {
+            take(preference, 1.0, Via::Profile);
+        }
+        let Some(relevant) = &recalled.relevant else {
+            return (memories, recalled.degraded.is_empty());
+        };
+        let profile: BTreeSet<MessageId> = recalled
+            .preferences
+            .iter()
+            .flat_map(|p| p.sources.iter().map(|s| s.message_id))
+            .collect();
+        let mut told = false;
+        for item in &relevant.ranking.items {
+            let in_profile = recalled.preferences.iter().any(|p| p.id == item.memory.id)
+                || (item.memory.kind == tidemark_domain::memory::Kind::Preference
+                    && said_in(&item.memory, &profile));
+            if in_profile {
+                log_drop(&item.memory, DropReason::InProfile);
+            } else {
+                told |= take(&item.memory, item.score.min(1.0), Via::Relevance);
+            }
+        }
+        for (id, reason) in &relevant.ranking.dropped {
+            tracing::debug!(memory = %id, reason = reason.as_str(), "not recalled");
+        }
+        (memories, !told)
+    }
+
+    fn messages(
+        &self,
+        window: &Window,
+        memories: &[RecalledMemory],
+        language: Language,
+    ) -> Vec<PromptMessage> {
+        let mut system = self.prompts.system(language);
+        if let Some(block) = prompt::recall_block(memories, language) {
+            system.push_str("\n\n");
+            system.push_str(&block);
+        }
+        let mut messages = vec![prompt_message(Role::System, system)];
+        for (i, message) in window.messages.iter().enumerate() {
+            if message.role == Role::System {
+                messages[0].content.push_str("\n\n");
+                messages[0].content.push_str(&message.content);
+                continue;
+            }
+            messages.push(PromptMessage {
+                role: message.role,
+                content: message.content.clone(),
+                name: message.name.clone(),
+                tool_calls: message.tool_calls.clone(),
+                tool_call_id: message.tool_call_id.clone(),
+            });
+            // Many models' templates refuse two user messages in a row; a turn that ended without an answer leaves such.
+            let next = window.messages.get(i + 1);
+            let unanswered = message.role != Role::Assistant
+                && next.is_some_and(|m| m.role == Role::User)
+                && message.turn_id.is_some();
+            if unanswered {
+                messages.push(prompt_message(Role::Assistant, no_answer(language).to_owned()));
+            }
+        }
+        messages
+    }
+}
+
+fn prompt_message(role: Role, content: String) -> PromptMessage {
+    PromptMessage {
+        role,
+        content,
+        name: None,
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+    }
+}
+
+fn no_answer(language: Language) -> &'static str {
+    match language {
+        Language::English => "(no answer was given)",
+        Language::Chinese => "（未作回答）",
+    }
+}
+
+/// "In the store but not in the context" must be visible (B17).
+fn log_drop(memory: &Memory, reason: DropReason) {
+    tracing::debug!(memory = %memory.id, reason = reason.as_str(), "recalled, not shown");
+}
+
+fn log_window(window: &Window) {
+    for dropped in &window.dropped {
+        tracing::debug!(
+            from = dropped.from_seq,
+            to = dropped.to_seq,
+            reason = dropped.reason.as_str(),
+            "messages left out of the window"
+        );
+    }
+    for seq in &window.cut {
+        tracing::debug!(seq, "message shortened for the window");
+    }
+}

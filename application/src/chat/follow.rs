@@ -1,0 +1,262 @@
+//! Following a turn: its events from a cursor on, live or replayed, to exactly one terminal event.
+//!
+//! The live log is pulled by cursor. When it is quiet the stored turn is read again, since whoever committed may have died before
+//! publishing; when it is gone, the stored turn answers with a snapshot and the terminal event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidemark_domain::event::{Terminal, TurnEvent};
+use tidemark_domain::ids::{Owner, TurnId};
+use tidemark_domain::turn::{Turn, TurnStatus};
+
+use super::service::{Chat, ChatParts};
+use crate::ports::events::{LogRead, LoggedEvent};
+use crate::ports::store::{StoreError, StoreResult};
+
+/// How long a quiet log is trusted before the stored turn is read again.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// How many events are pulled at a time: what a slow reader costs.
+const BATCH: usize = 64;
+
+/// What a follower is to be shown next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Frame {
+    /// An event of the log.
+    Event(LoggedEvent),
+    /// In place of events that are gone.
+    Snapshot {
+        /// Its number; above the cursor, below the terminal event.
+        seq: i64,
+        /// What was shown of the answer so far.
+        text: String,
+        /// Where the turn stands.
+        status: TurnStatus,
+    },
+}
+
+/// A turn cannot be followed from there.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// No such turn of this owner.
+    #[error("there is no such turn")]
+    NotFound,
+    /// The cursor lies beyond the end of a closed turn.
+    #[error("the cursor lies beyond the end of the turn")]
+    BeyondEnd,
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Where a follower begins.
+#[derive(Debug)]
+pub enum Follow {
+    /// Events are to come.
+    From(Follower),
+    /// The cursor is at the terminal event: there is nothing more, ever.
+    AtEnd,
+}
+
+/// Reads a turn's events. Dropping a pending [`Follower::next`] loses nothing.
+#[derive(Debug)]
+pub struct Follower {
+    parts: Arc<ChatParts>,
+    owner: Owner,
+    turn: TurnId,
+    cursor: i64,
+    placed: bool,
+    ended: bool,
+}
+
+impl Chat {
+    /// Follows a turn from behind `after` (0: from its start).
+    ///
+    /// # Errors
+    /// When there is no such turn or no such place in it.
+    pub async fn follow(&self, owner: Owner, id: TurnId, after: i64) -> Result<Follow, FollowError> {
+        let turn = self.parts.store.turn(owner, id).await?;
+        let turn = turn.ok_or(FollowError::NotFound)?;
+        if let Some(end) = turn.terminal_seq {
+            if after > end {
+                return Err(FollowError::BeyondEnd);
+            }
+            if after == end {
+                return Ok(Follow::AtEnd);
+            }
+        }
+        Ok(Follow::From(Follower {
+            parts: Arc::clone(&self.parts),
+            owner,
+            turn: id,
+            cursor: after,
+            placed: false,
+            ended: false,
+        }))
+    }
+
+    /// The turn, if it is this owner's.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn turn(&self, owner: Owner, id: TurnId) -> StoreResult<Option<Turn>> {
+        self.parts.store.turn(owner, id).await
+    }
+
+    /// Waits until the turn has ended, at most `limit`; the turn as it then is.
+    ///
+    /// # Errors
+    /// When there is no such turn, or the store fails.
+    pub async fn wait(&self, owner: Owner, id: TurnId, limit: Duration) -> Result<Turn, FollowError> {
+        if let Follow::From(mut follower) = self.follow(owner, id, 0).await? {
+            let end = async {
+                while follower.next().await?.is_some() {}
+                Ok::<(), FollowError>(())
+            };
+            if let Ok(outcome) = tokio::time::timeout(limit, end).await {
+                outcome?;
+            }
+        }
+        let turn = self.parts.store.turn(owner, id).await?;
+        turn.ok_or(FollowError::NotFound)
+    }
+
+    /// The model's reasoning from now on; for those who asked for it.
+    pub async fn reasoning(&self, id: TurnId) -> futures::stream::BoxStream<'static, String> {
+        self.parts.events.reasoning(id).await
+    }
+}
+
+impl Follower {
+    /// The next frames; none when the terminal event has been given.
+    ///
+    /// # Errors
+    /// When the turn is gone, or can no longer be read: the stream then ends without a terminal event.
+    pub async fn next(&mut self) -> Result<Option<Vec<Frame>>, FollowError> {
+        while !self.ended {
+            let read = self
+                .parts
+                .events
+                .read(self.turn, self.cursor, BATCH, QUIET)
+                .await
+                .unwrap_or(LogRead::Unknown);
+            let frames = match read {
+                LogRead::Events(events) => self.take(events),
+                LogRead::Quiet => self.from_row().await?,
+                LogRead::Unknown => self.from_elsewhere().await?,
+            };
+            if !frames.is_empty() {
+                return Ok(Some(frames));
+            }
+        }
+        Ok(None)
+    }
+
+    fn take(&mut self, events: Vec<LoggedEvent>) -> Vec<Frame> {
+        self.placed = true;
+        let mut frames = Vec::with_capacity(events.len());
+        for event in events {
+            self.cursor = event.seq;
+            self.ended = matches!(event.event, TurnEvent::Done(_));
+            frames.push(Frame::Event(event));
+            if self.ended {
+                break;
+            }
+        }
+        frames
+    }
+
+    /// The log is silent: perhaps the turn has ended without telling it.
+    async fn from_row(&mut self) -> Result<Vec<Frame>, FollowError> {
+        let turn = self.row().await?;
+        if !turn.status.is_terminal() {
+            return Ok(Vec::new());
+        }
+        // The end may have been published since the log was read.
+        match self
+            .parts
+            .events
+            .read(self.turn, self.cursor, BATCH, Duration::ZERO)
+            .await
+        {
+            Ok(LogRead::Events(events)) => Ok(self.take(events)),
+            _ => Ok(self.ending(&turn)),
+        }
+    }
+
+    /// The log is gone, or does not know the cursor.
+    async fn from_elsewhere(&mut self) -> Result<Vec<Frame>, FollowError> {
+        let turn = self.row().await?;
+        if turn.status.is_terminal() {
+            return Ok(self.ending(&turn));
+        }
+        if !self.placed {
+            if let Some((seq, text)) = self.shown_so_far().await {
+                self.placed = true;
+                self.cursor = seq;
+                return Ok(vec![Frame::Snapshot {
+                    seq,
+                    text,
+                    status: turn.status,
+                }]);
+            }
+        }
+        tokio::time::sleep(QUIET).await;
+        Ok(Vec::new())
+    }
+
+    /// What the log holds of the answer, for a cursor that it does not know.
+    async fn shown_so_far(&self) -> Option<(i64, String)> {
+        let (mut seq, mut text) = (0, String::new());
+        while let Ok(LogRead::Events(events)) = self
+            .parts
+            .events
+            .read(self.turn, seq, BATCH, Duration::ZERO)
+            .await
+        {
+            for event in events {
+                match event.event {
+                    TurnEvent::Message { token } => text.push_str(&token),
+                    TurnEvent::Reset { .. } => text.clear(),
+                    TurnEvent::Done(_) => return (seq > 0).then_some((seq, text)),
+                    _ => {}
+                }
+                seq = event.seq;
+            }
+        }
+        (seq > 0).then_some((seq, text))
+    }
+
+    /// The end from the stored row: a snapshot where events are missing, then the terminal event.
+    fn ending(&mut self, turn: &Turn) -> Vec<Frame> {
+        let (Some(end), Some(terminal)) = (turn.terminal_seq, Terminal::of(turn)) else {
+            return Vec::new();
+        };
+        let mut frames = Vec::with_capacity(2);
+        if self.cursor < end - 1 {
+            frames.push(Frame::Snapshot {
+                seq: end - 1,
+                text: terminal.text.clone(),
+                status: turn.status,
+            });
+        }
+        if self.cursor < end {
+            frames.push(Frame::Event(LoggedEvent {
+                seq: end,
+                event: TurnEvent::Done(terminal),
+            }));
+        }
+        self.cursor = end;
+        self.ended = true;
+        frames
+    }
+
+    async fn row(&self) -> Result<Turn, FollowError> {
+        self.parts
+            .store
+            .turn(self.owner, self.turn)
+            .await?
+            .ok_or(FollowError::NotFound)
+    }
+}

@@ -1,0 +1,261 @@
+//! Running one turn: context → inference → response, under a lease, outside of any request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::{counter, histogram};
+use tidemark_domain::event::TurnEvent;
+use tidemark_domain::turn::TurnStatus;
+use tracing::Instrument;
+
+use super::closing::{Closing, Ending, Remains};
+use super::context::{Context, Prepared};
+use super::inference::{Inference, InferenceError, Progress};
+use super::publisher::Publisher;
+use super::response::{self, ProcessResult, ResponseContext, ResponseError};
+use super::service::ChatParts;
+use super::stop::{StopReason, StopSignal, Stopper};
+use crate::ports::store::StoreError;
+use crate::ports::tools::ToolContext;
+use crate::ports::turns::{Closer, Started, TurnKey, TurnRepository, TurnWriteError};
+
+/// Why a turn has no answer.
+#[derive(Debug, thiserror::Error)]
+enum RunError {
+    #[error("the history could not be read")]
+    Context(#[source] StoreError),
+    #[error(transparent)]
+    Inference(#[from] InferenceError),
+    #[error(transparent)]
+    Response(#[from] ResponseError),
+    #[error(transparent)]
+    Write(#[from] TurnWriteError),
+}
+
+impl RunError {
+    /// How the turn ends; none when it is no longer ours to end.
+    fn ending(&self) -> Option<Ending> {
+        match self {
+            Self::Inference(InferenceError::Stopped(reason)) => Ending::stopped(*reason),
+            Self::Inference(InferenceError::Model(error)) => {
+                Some(Ending::failed(error.code(), &error.to_string()))
+            }
+            Self::Inference(error @ InferenceError::TooLong) => {
+                Some(Ending::failed("answer_too_long", &error.to_string()))
+            }
+            Self::Inference(error @ InferenceError::TooManyRounds) => {
+                Some(Ending::failed("too_many_tool_rounds", &error.to_string()))
+            }
+            Self::Response(error @ ResponseError::EmptyAnswer) => {
+                Some(Ending::failed("empty_answer", &error.to_string()))
+            }
+            Self::Context(_)
+            | Self::Write(TurnWriteError::Store(_))
+            | Self::Inference(InferenceError::Write(TurnWriteError::Store(_)))
+            | Self::Response(ResponseError::Write(TurnWriteError::Store(_))) => Some(Ending::failed(
+                "store_unavailable",
+                "the answer could not be stored; send the message again",
+            )),
+            Self::Write(TurnWriteError::Fenced)
+            | Self::Inference(InferenceError::Write(TurnWriteError::Fenced))
+            | Self::Response(ResponseError::Write(TurnWriteError::Fenced)) => None,
+        }
+    }
+}
+
+/// Runs a started turn to its end. Never fails: whatever happens is told by the turn itself.
+pub(super) async fn run(parts: &Arc<ChatParts>, started: Started, stopper: Stopper, stop: StopSignal) {
+    let span = tracing::info_span!(
+        "turn",
+        turn = %started.key.turn_id,
+        session = %started.key.session_id,
+        model = parts.model.name(),
+        status = tracing::field::Empty,
+    );
+    async {
+        let keeper = tokio::spawn(keep_lease(Arc::clone(parts), started.key, stopper.clone()));
+        let limit = tokio::spawn(limit_time(parts.settings.max_duration, stopper));
+        let began = tokio::time::Instant::now();
+        let status = answer_or_close(parts, &started, stop).await;
+        keeper.abort();
+        limit.abort();
+        let name = status.map_or("lost", TurnStatus::as_str);
+        tracing::Span::current().record("status", name);
+        counter!("tidemark_turns_total", "status" => name).increment(1);
+        histogram!("tidemark_turn_seconds").record(began.elapsed().as_secs_f64());
+        tracing::info!(status = name, "turn ended");
+    }
+    .instrument(span)
+    .await;
+}
+
+/// The turn's status as stored, or none when it was taken from this runner.
+async fn answer_or_close(
+    parts: &Arc<ChatParts>,
+    started: &Started,
+    mut stop: StopSignal,
+) -> Option<TurnStatus> {
+    let mut publisher = Publisher::new(
+        Arc::clone(&parts.events),
+        Arc::clone(&parts.store) as Arc<dyn TurnRepository>,
+        started.key,
+        started.turn.events_reserved,
+        parts.settings.event_block,
+    );
+    let mut progress = Progress::default();
+    let mut recalled = Vec::new();
+    let outcome = answer(
+        parts,
+        started,
+        &mut publisher,
+        &mut progress,
+        &mut recalled,
+        &mut stop,
+    )
+    .await;
+    let error = match outcome {
+        Ok(result) => {
+            tracing::debug!(outbound_sent = result.outbound_sent, "answer committed and told");
+            return Some(result.turn.status);
+        }
+        Err(error) => error,
+    };
+    if stop.reason() == Some(StopReason::LeaseLost) {
+        return None;
+    }
+    let ending = error.ending()?;
+    tracing::warn!(%error, status = ending.status.as_str(), "the turn has no answer");
+    let closing = Closing {
+        store: parts.store.as_ref(),
+        ids: parts.ids.as_ref(),
+        clock: parts.clock.as_ref(),
+    };
+    let remains = Remains {
+        closer: Closer::Runner {
+            events_used: publisher.used(),
+        },
+        shown: progress.shown,
+        usage: Some(progress.usage),
+        recalled,
+        teaches: started.turn.memory.learns(),
+    };
+    match closing.close(started.key, ending, remains).await {
+        Ok(turn) => {
+            parts.work.notify_one();
+            publisher.finish(&turn).await;
+            Some(turn.status)
+        }
+        Err(error) => {
+            tracing::warn!(%error, "the turn could not be closed here; it is closed when its lease has lapsed");
+            None
+        }
+    }
+}
+
+/// The three stages (A1).
+async fn answer(
+    parts: &Arc<ChatParts>,
+    started: &Started,
+    publisher: &mut Publisher,
+    progress: &mut Progress,
+    recalled: &mut Vec<tidemark_domain::event::RecalledMemory>,
+    stop: &mut StopSignal,
+) -> Result<ProcessResult, RunError> {
+    let tool_context = ToolContext {
+        owner: started.key.owner,
+        session_id: started.key.session_id,
+        turn_id: started.key.turn_id,
+        memory: started.turn.memory,
+    };
+    let context = Context {
+        store: &parts.store,
+        recall: &parts.recall,
+        prompts: &parts.prompts,
+        counter: parts.model.counter(),
+        tools: parts.tools.specs(&tool_context),
+    };
+    let prepared = context
+        .prepare(started)
+        .instrument(tracing::info_span!("context"))
+        .await
+        .map_err(RunError::Context)?;
+    let Prepared {
+        request,
+        recalled: memories,
+        event,
+        intro,
+    } = prepared;
+    recalled.clone_from(&memories);
+    publish_recall(publisher, event).await?;
+
+    let inference = Inference {
+        key: started.key,
+        model: parts.model.as_ref(),
+        turns: parts.store.as_ref(),
+        ids: &parts.ids,
+        clock: parts.clock.as_ref(),
+        tools: &parts.tools,
+        tool_context,
+        settings: &parts.settings,
+        intro: intro.as_deref(),
+    };
+    let result = inference
+        .run(request, publisher, progress, stop)
+        .instrument(tracing::info_span!("inference"))
+        .await?;
+
+    let context = ResponseContext {
+        key: started.key,
+        store: Arc::clone(&parts.store) as Arc<dyn TurnRepository>,
+        ids: Arc::clone(&parts.ids),
+        clock: Arc::clone(&parts.clock),
+        work: Arc::clone(&parts.work),
+        intro,
+        recalled: memories,
+        answer_teaches: parts.model.teaches(),
+        turn_teaches: started.turn.memory.learns(),
+        last_consolidated: started.session.last_consolidated,
+        threshold: parts.learning_threshold,
+        messages_before: started.session.message_count + progress.stored,
+    };
+    Ok(response::finalize(&context, result, publisher)
+        .instrument(tracing::info_span!("response"))
+        .await?)
+}
+
+async fn publish_recall(publisher: &mut Publisher, event: TurnEvent) -> Result<(), TurnWriteError> {
+    publisher.publish(event).await
+}
+
+/// Prolongs the lease until it is aborted; tells the turn when the lease is lost or a cancellation was asked for elsewhere.
+async fn keep_lease(parts: Arc<ChatParts>, key: TurnKey, stopper: Stopper) {
+    let lease = parts.settings.lease;
+    let mut last_success = tokio::time::Instant::now();
+    loop {
+        tokio::time::sleep(lease / 3).await;
+        match parts.store.renew_turn(key, lease).await {
+            Ok(renewed) => {
+                last_success = tokio::time::Instant::now();
+                if renewed.cancel_requested {
+                    stopper.stop(StopReason::Cancelled);
+                }
+            }
+            Err(TurnWriteError::Fenced) => {
+                stopper.stop(StopReason::LeaseLost);
+                return;
+            }
+            Err(TurnWriteError::Store(error)) => {
+                tracing::warn!(%error, "the turn's lease could not be prolonged");
+                if last_success.elapsed() >= lease {
+                    stopper.stop(StopReason::LeaseLost);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+async fn limit_time(limit: Duration, stopper: Stopper) {
+    tokio::time::sleep(limit).await;
+    stopper.stop(StopReason::TimeLimit);
+}

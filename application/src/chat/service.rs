@@ -1,0 +1,237 @@
+//! The chat use case: accepts turns and runs them in tasks of their own, one at a time a session, in order.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use metrics::gauge;
+use tidemark_domain::event::TurnEvent;
+use tidemark_domain::ids::{Owner, SessionId, TurnId};
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::task::TaskTracker;
+
+use super::runner;
+use super::stop::{self, StopReason, Stopper};
+use crate::memory::recall::Recall;
+use crate::ports::clock::Clock;
+use crate::ports::events::EventLog;
+use crate::ports::ids::Ids;
+use crate::ports::model::ChatModel;
+use crate::ports::store::Store;
+use crate::settings::{PromptSettings, TurnSettings};
+use crate::tools::Toolbox;
+
+/// What chat is made of.
+pub struct ChatParts {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// The live log.
+    pub events: Arc<dyn EventLog>,
+    /// The model.
+    pub model: Arc<dyn ChatModel>,
+    /// Recall.
+    pub recall: Arc<Recall>,
+    /// The tools.
+    pub tools: Toolbox,
+    /// Makes ids.
+    pub ids: Arc<dyn Ids>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Wakes the workers of derived work.
+    pub work: Arc<Notify>,
+    /// How turns run.
+    pub settings: TurnSettings,
+    /// What the model is told.
+    pub prompts: PromptSettings,
+    /// How many new messages make a session due (A12).
+    pub learning_threshold: i64,
+}
+
+impl std::fmt::Debug for ChatParts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChatParts").finish_non_exhaustive()
+    }
+}
+
+/// A session that has a runner here.
+#[derive(Debug, Default)]
+struct Lane {
+    /// Something was accepted since the runner last looked.
+    again: bool,
+    /// The turn that runs, and how to stop it.
+    running: Option<(TurnId, Stopper)>,
+    /// A turn whose cancellation came while it was being started.
+    cancelled: Option<TurnId>,
+}
+
+/// Chat. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Chat {
+    pub(super) parts: Arc<ChatParts>,
+    lanes: Arc<Mutex<HashMap<(Owner, SessionId), Lane>>>,
+    running: Arc<Semaphore>,
+    tasks: TaskTracker,
+    closing: Arc<AtomicBool>,
+}
+
+impl Chat {
+    /// Of these parts.
+    pub fn new(parts: ChatParts) -> Self {
+        let running = Arc::new(Semaphore::new(parts.settings.max_running));
+        Self {
+            parts: Arc::new(parts),
+            lanes: Arc::default(),
+            running,
+            tasks: TaskTracker::new(),
+            closing: Arc::default(),
+        }
+    }
+
+    /// Whether the server is going down: nothing new is accepted or started.
+    pub fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Whether as many sessions have open turns here as may have.
+    pub(super) fn is_full(&self) -> bool {
+        self.lanes().len() >= self.parts.settings.max_open
+    }
+
+    /// Sees to it that the session's queued turns are run. Called after each acceptance; harmless at any other time.
+    pub fn kick(&self, owner: Owner, session: SessionId) {
+        if self.is_closing() {
+            return;
+        }
+        match self.lanes().entry((owner, session)) {
+            Entry::Occupied(mut lane) => lane.get_mut().again = true,
+            Entry::Vacant(place) => {
+                place.insert(Lane::default());
+                let chat = self.clone();
+                self.tasks.spawn(async move {
+                    chat.run_lane(owner, session).await;
+                });
+            }
+        }
+    }
+
+    /// Runs the session's turns one after the other, until there is none.
+    async fn run_lane(&self, owner: Owner, session: SessionId) {
+        loop {
+            let Ok(_permit) = self.running.acquire().await else {
+                break;
+            };
+            if self.is_closing() {
+                break;
+            }
+            match self.run_next(owner, session).await {
+                Next::Ran => {}
+                Next::Nothing => {
+                    let mut lanes = self.lanes();
+                    if let Entry::Occupied(mut lane) = lanes.entry((owner, session)) {
+                        if !std::mem::take(&mut lane.get_mut().again) {
+                            lane.remove();
+                            return;
+                        }
+                    }
+                }
+                Next::Failed => break,
+            }
+        }
+        // What is left waits for the next look at waiting sessions.
+        self.lanes().remove(&(owner, session));
+    }
+
+    async fn run_next(&self, owner: Owner, session: SessionId) -> Next {
+        let parts = &self.parts;
+        let started = parts
+            .store
+            .start_turn(
+                owner,
+                session,
+                parts.ids.message(),
+                parts.settings.lease,
+                parts.settings.event_block,
+                parts.clock.now(),
+            )
+            .await;
+        let started = match started {
+            Ok(Some(started)) => started,
+            Ok(None) => return Next::Nothing,
+            Err(error) => {
+                tracing::warn!(%error, %session, "the next turn could not be started yet");
+                return Next::Failed;
+            }
+        };
+        // A turn that another process accepted has no log here yet.
+        let start = TurnEvent::Start {
+            session_id: session,
+            queued: false,
+        };
+        if let Err(error) = parts.events.open(started.key.turn_id, start).await {
+            tracing::warn!(%error, "the live log is down; followers will read the stored turn");
+        }
+        let (stopper, signal) = stop::channel();
+        if let Some(lane) = self.lanes().get_mut(&(owner, session)) {
+            lane.running = Some((started.key.turn_id, stopper.clone()));
+            if lane.cancelled.take() == Some(started.key.turn_id) {
+                stopper.stop(StopReason::Cancelled);
+            }
+        }
+        if started.turn.cancel_requested {
+            stopper.stop(StopReason::Cancelled);
+        }
+        gauge!("tidemark_turns_running").increment(1);
+        let parts = Arc::clone(parts);
+        let run = tokio::spawn(async move { runner::run(&parts, started, stopper, signal).await });
+        if let Err(error) = run.await {
+            tracing::error!(%error, %session, "a turn's task died; the turn is closed when its lease has lapsed");
+        }
+        gauge!("tidemark_turns_running").decrement(1);
+        if let Some(lane) = self.lanes().get_mut(&(owner, session)) {
+            lane.running = None;
+        }
+        Next::Ran
+    }
+
+    /// Cancels a turn if it runs here, or is just being started.
+    pub(super) fn cancel_local(&self, owner: Owner, session: SessionId, turn: TurnId) {
+        let mut lanes = self.lanes();
+        let Some(lane) = lanes.get_mut(&(owner, session)) else {
+            return;
+        };
+        match &lane.running {
+            Some((id, stopper)) if *id == turn => stopper.stop(StopReason::Cancelled),
+            _ => lane.cancelled = Some(turn),
+        }
+    }
+
+    /// Goes down: accepts and starts nothing more, lets running turns finish for `grace`, then closes them as interrupted.
+    pub async fn shut_down(&self, grace: Duration, last: Duration) {
+        self.closing.store(true, Ordering::Release);
+        self.running.close();
+        self.tasks.close();
+        if tokio::time::timeout(grace, self.tasks.wait()).await.is_ok() {
+            return;
+        }
+        for lane in self.lanes().values() {
+            if let Some((_, stopper)) = &lane.running {
+                stopper.stop(StopReason::Shutdown);
+            }
+        }
+        if tokio::time::timeout(last, self.tasks.wait()).await.is_err() {
+            tracing::warn!("some turns could not be closed in time; they are closed at the next start");
+        }
+    }
+
+    fn lanes(&self) -> MutexGuard<'_, HashMap<(Owner, SessionId), Lane>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+enum Next {
+    Ran,
+    Nothing,
+    Failed,
+}

@@ -1,0 +1,7 @@
+//! The claims of order that the three stages make, each held by a test that fails when two lines are swapped.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod fakes;
+mod inference;
+mod publishing;
+mod response;

@@ -1,0 +1,204 @@
+//! The inference stage (A1, A4, A7): what is stored before what, and what a client is shown.
+
+use std::sync::Arc;
+
+use tidemark_domain::memory::prompt::Language;
+use tidemark_domain::tool::ToolCall;
+use tidemark_domain::turn::FinishReason;
+
+use super::fakes::{
+    CountingIds, Diary, EchoTool, FakeLog, FakeModel, FakeTurns, FixedClock, key, tool_context,
+};
+use crate::chat::inference::{Inference, InferenceError, InferenceResult, Progress};
+use crate::chat::publisher::Publisher;
+use crate::chat::stop::{self, StopReason};
+use crate::ports::ids::Ids;
+use crate::ports::model::{ChatModel, ModelError, ModelEvent, ModelRequest};
+use crate::settings::TurnSettings;
+use crate::tools::Toolbox;
+
+type Answer = Vec<Result<ModelEvent, ModelError>>;
+
+fn says(pieces: &[&str]) -> Answer {
+    let mut events: Answer = pieces
+        .iter()
+        .map(|p| Ok(ModelEvent::Text((*p).to_owned())))
+        .collect();
+    events.push(finished(FinishReason::Stop));
+    events
+}
+
+fn calls(text: &str, ids: &[&str]) -> Answer {
+    let mut events: Answer = Vec::new();
+    if !text.is_empty() {
+        events.push(Ok(ModelEvent::Text(text.to_owned())));
+    }
+    for id in ids {
+        events.push(Ok(ModelEvent::ToolCall(ToolCall {
+            id: (*id).to_owned(),
+            name: "echo".to_owned(),
+            arguments: "{}".to_owned(),
+        })));
+    }
+    events.push(finished(FinishReason::ToolCalls));
+    events
+}
+
+fn finished(reason: FinishReason) -> Result<ModelEvent, ModelError> {
+    Ok(ModelEvent::Finished {
+        reason,
+        usage: None,
+    })
+}
+
+struct Played {
+    diary: Vec<String>,
+    shown: String,
+    progress: Progress,
+    requests: Vec<ModelRequest>,
+    outcome: Result<InferenceResult, InferenceError>,
+}
+
+async fn play(answers: Vec<Answer>, intro: Option<&str>, stopped: bool) -> Played {
+    let diary = Diary::default();
+    let model = FakeModel::new(&diary, answers);
+    let turns = Arc::new(FakeTurns::new(&diary));
+    let log = Arc::new(FakeLog::new(&diary));
+    let ids: Arc<dyn Ids> = Arc::new(CountingIds::default());
+    let tools = Toolbox::new(vec![Arc::new(EchoTool(diary.clone()))]);
+    let settings = TurnSettings {
+        max_rounds: 3,
+        ..TurnSettings::default()
+    };
+    let inference = Inference {
+        key: key(),
+        model: &model as &dyn ChatModel,
+        turns: turns.as_ref(),
+        ids: &ids,
+        clock: &FixedClock,
+        tools: &tools,
+        tool_context: tool_context(),
+        settings: &settings,
+        intro,
+    };
+    let (stopper, mut signal) = stop::channel();
+    if stopped {
+        stopper.stop(StopReason::Cancelled);
+    }
+    let mut publisher = Publisher::new(log.clone(), turns.clone(), key(), 64, 64);
+    let mut progress = Progress::default();
+    let request = ModelRequest {
+        messages: Vec::new(),
+        tools: tools.specs(&tool_context()),
+        max_output_tokens: 100,
+        recalled: Vec::new(),
+        language: Language::English,
+    };
+    let outcome = inference
+        .run(request, &mut publisher, &mut progress, &mut signal)
+        .await;
+    let requests = model.requests.lock().unwrap().clone();
+    Played {
+        diary: diary.entries(),
+        shown: log.shown(),
+        progress,
+        requests,
+        outcome,
+    }
+}
+
+#[tokio::test]
+async fn each_step_of_a_tool_round_is_stored_before_the_next_begins() {
+    let played = play(vec![calls("", &["a", "b"]), says(&["done"])], None, false).await;
+    played.outcome.unwrap();
+    let steps: Vec<_> = played.diary.iter().filter(|e| !e.starts_with("publish")).collect();
+    assert_eq!(
+        steps,
+        [
+            "ask the model",
+            "store 2 calls",
+            "call the tool",
+            "store result of a",
+            "call the tool",
+            "store result of b",
+            "ask the model",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_next_question_holds_the_calls_and_their_results_in_order() {
+    let played = play(vec![calls("", &["a", "b"]), says(&["done"])], None, false).await;
+    let asked = &played.requests[1].messages;
+    assert_eq!(asked.len(), 3);
+    assert_eq!(asked[0].tool_calls.len(), 2);
+    assert_eq!(asked[1].tool_call_id.as_deref(), Some("a"));
+    assert_eq!(asked[2].tool_call_id.as_deref(), Some("b"));
+}
+
+#[tokio::test]
+async fn what_a_client_has_shown_in_the_end_is_the_text() {
+    let answers = vec![
+        calls("let me look", &["a"]),
+        says(&["<thi", "nk>hm</think>", "it is ", "four"]),
+    ];
+    let played = play(answers, Some("Hello."), false).await;
+    let result = played.outcome.unwrap();
+    let text = crate::chat::response::merge_intro(
+        Some("Hello."),
+        tidemark_domain::reasoning::clean(&result.raw_text),
+    );
+    assert_eq!(played.shown, text);
+    assert_eq!(text, "Hello.\n\nit is four");
+    assert!(played.diary.contains(&"publish reset".to_owned()));
+    assert!(played.diary.contains(&"reasoning hm".to_owned()));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_off_is_no_answer_but_what_was_shown_is_known() {
+    let mut cut = says(&["it is fo"]);
+    cut.pop();
+    let played = play(vec![cut], None, false).await;
+    assert!(matches!(
+        played.outcome,
+        Err(InferenceError::Model(ModelError::Truncated))
+    ));
+    assert_eq!(played.progress.shown, "it is fo");
+    assert_eq!(played.shown, "it is fo");
+}
+
+#[tokio::test]
+async fn after_the_last_round_the_model_is_asked_without_tools() {
+    let answers = vec![
+        calls("", &["a"]),
+        calls("", &["b"]),
+        calls("", &["c"]),
+        says(&["enough"]),
+    ];
+    let played = play(answers, None, false).await;
+    assert_eq!(played.outcome.unwrap().total_tool_calls, 3);
+    assert!(!played.requests[2].tools.is_empty());
+    assert!(played.requests[3].tools.is_empty());
+}
+
+#[tokio::test]
+async fn a_model_that_never_stops_calling_tools_fails() {
+    let answers = ["a", "b", "c", "d"].map(|id| calls("", &[id])).to_vec();
+    let played = play(answers, None, false).await;
+    assert!(matches!(played.outcome, Err(InferenceError::TooManyRounds)));
+    assert_eq!(
+        played.diary.iter().filter(|e| *e == "store 1 calls").count(),
+        3,
+        "the last calls are not stored, since nobody would answer them"
+    );
+}
+
+#[tokio::test]
+async fn a_stopped_turn_asks_nobody() {
+    let played = play(vec![says(&["x"])], None, true).await;
+    assert!(matches!(
+        played.outcome,
+        Err(InferenceError::Stopped(StopReason::Cancelled))
+    ));
+    assert!(played.diary.is_empty());
+}

@@ -1,0 +1,86 @@
+//! Consolidation: what lies behind the boundary is taken into semantic memory, and the boundary moves with it (A12–A14).
+
+use tidemark_domain::boundary;
+use tidemark_domain::ids::Timestamp;
+use tidemark_domain::memory::consolidation;
+use tidemark_domain::session::Message;
+
+use crate::memory::remember;
+use crate::ports::ids::Ids;
+use crate::ports::jobs::{ClaimedJob, JobKind, JobWriteError, NewJob};
+use crate::ports::learning::{ConsolidationCommit, LearningSnapshot, Strengthened};
+use crate::ports::store::Store;
+use crate::settings::LearningSettings;
+
+/// Consolidates a session, reloaded: nothing is decided on what the session was when the job was enqueued (A13).
+///
+/// # Errors
+/// When the claim is lost, something moved, or the store failed.
+pub async fn consolidate(
+    store: &dyn Store,
+    ids: &dyn Ids,
+    claim: &ClaimedJob,
+    snapshot: &LearningSnapshot,
+    settings: &LearningSettings,
+    now: Timestamp,
+) -> Result<(), JobWriteError> {
+    let owner = claim.job.owner;
+    let session = &snapshot.session;
+    let from_seq = session.last_consolidated;
+    let due = claim.job.kind == JobKind::ReviewMemory
+        || boundary::is_due(session.message_count, from_seq, settings.threshold);
+    if !due {
+        return store.finish_job(claim).await;
+    }
+    let taught = store
+        .taught_messages(
+            owner,
+            session.id,
+            from_seq,
+            snapshot.last_closed,
+            settings.batch,
+        )
+        .await?;
+    let all: Vec<Message> = taught.iter().map(|t| t.message.clone()).collect();
+    let to_seq = boundary::boundary(&all, from_seq, snapshot.last_closed);
+    if to_seq <= from_seq {
+        return store.finish_job(claim).await;
+    }
+    let behind: Vec<Message> = taught
+        .into_iter()
+        .filter(|t| t.message.seq <= to_seq && !t.cancelled)
+        .map(|t| t.message)
+        .collect();
+    let identities = consolidation::keys(&behind);
+    let existing = store.memories_by_identity(owner, &identities).await?;
+    let decided = consolidation::consolidate(&behind, &existing, now, &mut || ids.memory());
+    let more = boundary::is_due(session.message_count, to_seq, settings.threshold)
+        && to_seq < snapshot.last_closed;
+    let jobs = more.then(|| NewJob {
+        id: ids.job(),
+        kind: JobKind::Consolidate,
+    });
+    store
+        .commit_consolidation(
+            claim,
+            ConsolidationCommit {
+                erase_epoch: snapshot.erase_epoch,
+                from_seq,
+                to_seq,
+                new: decided.new.into_iter().map(remember::index).collect(),
+                strengthened: decided
+                    .strengthened
+                    .into_iter()
+                    .map(|(id, version, sources, confidence)| Strengthened {
+                        id,
+                        version,
+                        confidence,
+                        sources,
+                    })
+                    .collect(),
+                jobs: jobs.into_iter().collect(),
+                now,
+            },
+        )
+        .await
+}

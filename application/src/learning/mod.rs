@@ -1,0 +1,5 @@
+//! What runs behind the boundary: derived work, claimed from the outbox, decided in the domain, applied exactly once.
+
+pub mod consolidate;
+pub mod index;
+pub mod worker;

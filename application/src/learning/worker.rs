@@ -1,0 +1,146 @@
+//! The workers: claim, reload, decide, apply. What fails is tried again later, then kept as failed for a person to see (A18).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::counter;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
+
+use super::consolidate::consolidate;
+use super::index::index;
+use crate::ports::clock::Clock;
+use crate::ports::ids::Ids;
+use crate::ports::jobs::{ClaimedJob, JobKind, JobWriteError};
+use crate::ports::store::Store;
+use crate::settings::LearningSettings;
+
+/// How often a worker decides anew when something moved under it, before it lets the job rest.
+const CONFLICT_TRIES: u32 = 5;
+
+/// What workers are made of.
+#[derive(Clone)]
+pub struct Workers {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Makes ids.
+    pub ids: Arc<dyn Ids>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Told when work was enqueued.
+    pub work: Arc<Notify>,
+    /// How derived work runs.
+    pub settings: LearningSettings,
+}
+
+impl std::fmt::Debug for Workers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workers")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Workers {
+    /// Runs the workers until `shutdown`; a job that has begun is finished.
+    pub fn start(&self, tasks: &TaskTracker, shutdown: &CancellationToken) {
+        for _ in 0..self.settings.workers {
+            let workers = self.clone();
+            let shutdown = shutdown.clone();
+            tasks.spawn(async move { workers.run(shutdown).await });
+        }
+    }
+
+    async fn run(&self, shutdown: CancellationToken) {
+        while !shutdown.is_cancelled() {
+            match self.step().await {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(error) => tracing::warn!(%error, "jobs cannot be claimed"),
+            }
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = self.work.notified() => {}
+                () = tokio::time::sleep(self.settings.poll) => {}
+            }
+        }
+    }
+
+    /// Does one job, if one's time has come. Whether there was one.
+    ///
+    /// # Errors
+    /// When jobs cannot be claimed.
+    pub async fn step(&self) -> crate::ports::store::StoreResult<bool> {
+        let Some(claim) = self.store.claim_job(self.settings.lease).await? else {
+            return Ok(false);
+        };
+        // There may be more for the other workers.
+        self.work.notify_one();
+        let kind = claim.job.kind.as_str();
+        let span = tracing::info_span!("job", kind, job = %claim.job.id, attempt = claim.job.attempts);
+        let this = self.clone();
+        let claimed = claim.clone();
+        // A task of its own: a panic in a decision is this job's failure, not the worker's end.
+        let work = tokio::spawn(async move { this.apply(&claimed).await }.instrument(span));
+        let outcome = match work.await {
+            Ok(outcome) => outcome.map_err(|e| (e.to_string(), matches!(e, JobWriteError::Lost))),
+            Err(_) => Err(("the job's task died".to_owned(), false)),
+        };
+        match outcome {
+            Ok(()) => counter!("tidemark_jobs_total", "kind" => kind, "outcome" => "done").increment(1),
+            Err((_, true)) => {
+                counter!("tidemark_jobs_total", "kind" => kind, "outcome" => "lost").increment(1);
+            }
+            Err((error, false)) => self.record_failure(&claim, &error).await,
+        }
+        Ok(true)
+    }
+
+    async fn apply(&self, claim: &ClaimedJob) -> Result<(), JobWriteError> {
+        for _ in 1..CONFLICT_TRIES {
+            match self.apply_once(claim).await {
+                Err(JobWriteError::Conflict) => tokio::task::yield_now().await,
+                outcome => return outcome,
+            }
+        }
+        self.apply_once(claim).await
+    }
+
+    async fn apply_once(&self, claim: &ClaimedJob) -> Result<(), JobWriteError> {
+        let now = self.clock.now();
+        let store = self.store.as_ref();
+        if claim.job.kind == JobKind::CountUse {
+            return store.commit_use(claim, now).await.map(|_| ());
+        }
+        let snapshot = store
+            .learning_snapshot(claim.job.owner, claim.job.session_id)
+            .await?;
+        let Some(snapshot) = snapshot else {
+            return store.finish_job(claim).await;
+        };
+        let ids = self.ids.as_ref();
+        match claim.job.kind {
+            JobKind::Index => index(store, ids, claim, &snapshot, self.settings.batch, now).await,
+            _ => consolidate(store, ids, claim, &snapshot, &self.settings, now).await,
+        }
+    }
+
+    async fn record_failure(&self, claim: &ClaimedJob, error: &str) {
+        let kind = claim.job.kind.as_str();
+        let retry_in =
+            (claim.job.attempts < self.settings.max_attempts).then(|| backoff(claim.job.attempts));
+        let outcome = if retry_in.is_some() { "retried" } else { "failed" };
+        counter!("tidemark_jobs_total", "kind" => kind, "outcome" => outcome).increment(1);
+        tracing::warn!(job = %claim.job.id, kind, error, outcome, "a job did not succeed");
+        if let Err(error) = self.store.fail_job(claim, error, retry_in).await {
+            tracing::warn!(%error, job = %claim.job.id, "the failure was not recorded; the job returns when its lease has lapsed");
+        }
+    }
+}
+
+/// Doubles from one second with each attempt, to five minutes at most.
+fn backoff(attempts: i32) -> Duration {
+    Duration::from_secs(1 << attempts.clamp(0, 8)).min(Duration::from_secs(300))
+}

@@ -1,0 +1,5 @@
+//! Remembering, recalling, forgetting on request. What is learned by itself is in [`crate::learning`].
+
+pub mod forget;
+pub mod recall;
+pub mod remember;

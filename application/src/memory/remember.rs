@@ -1,0 +1,105 @@
+//! Remembering what a caller gives.
+
+use std::sync::Arc;
+
+use tidemark_domain::ids::{Owner, SessionId, Timestamp};
+use tidemark_domain::memory::{
+    Kind, Layer, Memory, Scope, State, Trust, analysis, consolidation, gate,
+};
+
+use crate::ports::clock::Clock;
+use crate::ports::ids::Ids;
+use crate::ports::memories::IndexedMemory;
+use crate::ports::sessions::CreateError;
+use crate::ports::store::{Created, Idempotency, Store};
+
+/// A memory as a caller gives it.
+#[derive(Clone, Debug)]
+pub struct GivenMemory {
+    /// What it says, 1–4,000 characters.
+    pub content: String,
+    /// Where it applies; the project when not said.
+    pub scope: Option<Scope>,
+    /// What it is; a fact when not said.
+    pub kind: Option<Kind>,
+    /// 1–5; 3 when not said.
+    pub importance: Option<u8>,
+    /// What it speaks of.
+    pub key: Option<String>,
+    /// The session it is given for.
+    pub session_id: Option<SessionId>,
+    /// Since when it holds; now when not said.
+    pub valid_from: Option<Timestamp>,
+    /// When it is to be deleted.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Remembers.
+pub struct Remember {
+    store: Arc<dyn Store>,
+    ids: Arc<dyn Ids>,
+    clock: Arc<dyn Clock>,
+}
+
+impl std::fmt::Debug for Remember {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Remember").finish_non_exhaustive()
+    }
+}
+
+impl Remember {
+    /// Into this store.
+    pub fn new(store: Arc<dyn Store>, ids: Arc<dyn Ids>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, ids, clock }
+    }
+
+    /// Stores memories; findable by the next request. Credentials in them are redacted first.
+    ///
+    /// # Errors
+    /// When the idempotency key was used otherwise, or the store fails.
+    pub async fn run(
+        &self,
+        owner: Owner,
+        given: Vec<GivenMemory>,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Created<Vec<Memory>>, CreateError> {
+        let now = self.clock.now();
+        let items = given.into_iter().map(|g| self.indexed(g, now)).collect();
+        self.store.remember(owner, items, idempotency, now).await
+    }
+
+    fn indexed(&self, given: GivenMemory, now: Timestamp) -> IndexedMemory {
+        let memory = Memory {
+            id: self.ids.memory(),
+            content: gate::redact(given.content.trim()).text,
+            scope: given.scope.unwrap_or(Scope::ProjectContext),
+            kind: given.kind.unwrap_or(Kind::Fact),
+            layer: Layer::Semantic,
+            state: State::Current,
+            importance: given.importance.unwrap_or(gate::KEEP_FROM),
+            confidence: 1.0,
+            trust: Trust::User,
+            pinned: false,
+            key: given.key,
+            session_id: given.session_id,
+            sources: Vec::new(),
+            valid_from: given.valid_from.unwrap_or(now),
+            valid_to: None,
+            expires_at: given.expires_at,
+            created_at: now,
+            access_count: 0,
+            last_access: now,
+            version: 1,
+        };
+        index(memory)
+    }
+}
+
+/// A memory with what it is found by.
+pub fn index(memory: Memory) -> IndexedMemory {
+    IndexedMemory {
+        identity: consolidation::identity(&memory),
+        document: analysis::document_of(&memory),
+        memory,
+    }
+}

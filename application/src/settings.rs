@@ -1,0 +1,173 @@
+//! What an operator may set of the use cases. Values are checked where they are read; these types are plain.
+
+use std::time::Duration;
+
+use tidemark_domain::memory::prompt::Language;
+use tidemark_domain::memory::scoring::Profile;
+
+/// How turns run.
+#[derive(Clone, Debug)]
+pub struct TurnSettings {
+    /// How long a runner may be silent before its turn is taken from it.
+    pub lease: Duration,
+    /// How many turns of a session may wait.
+    pub max_queued: i64,
+    /// How many turns of an owner may be open.
+    pub max_open_per_owner: i64,
+    /// How many sessions of this process may have an open turn.
+    pub max_open: usize,
+    /// How many turns of this process may run at once.
+    pub max_running: usize,
+    /// How many rounds of tool calls a turn may have; the round after them is asked without tools.
+    pub max_rounds: u32,
+    /// How long a turn may run.
+    pub max_duration: Duration,
+    /// How long text may be held to be sent together.
+    pub coalesce: Duration,
+    /// How many event numbers are reserved at a time.
+    pub event_block: i64,
+    /// The longest answer, in bytes; more is a failure of the model.
+    pub max_answer_bytes: usize,
+    /// How many tool calls of a turn ask for a review of the memory (A17; the number is ours).
+    pub review_after_tool_calls: u32,
+}
+
+impl Default for TurnSettings {
+    fn default() -> Self {
+        Self {
+            lease: Duration::from_secs(30),
+            max_queued: 8,
+            max_open_per_owner: 64,
+            max_open: 8_192,
+            max_running: 8_192,
+            max_rounds: 8,
+            max_duration: Duration::from_secs(600),
+            coalesce: Duration::from_millis(25),
+            event_block: 256,
+            max_answer_bytes: 1 << 20,
+            review_after_tool_calls: 10,
+        }
+    }
+}
+
+/// A text that the product says before the first answer of a session (A6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intro {
+    /// Only in this channel.
+    pub channel: Option<String>,
+    /// Only in this language.
+    pub language: Option<Language>,
+    /// The text; `{agent}` stands for the agent's name.
+    pub text: String,
+}
+
+/// What the model is told.
+#[derive(Clone, Debug)]
+pub struct PromptSettings {
+    /// How the assistant is called.
+    pub agent: String,
+    /// The system prompt in English; `{agent}` stands for the agent's name.
+    pub system_en: String,
+    /// The system prompt in Chinese.
+    pub system_zh: String,
+    /// Introductions; the first that fits is taken.
+    pub intros: Vec<Intro>,
+    /// The model's window, in tokens.
+    pub context_tokens: usize,
+    /// The most it may write, in tokens.
+    pub max_output_tokens: u32,
+}
+
+impl PromptSettings {
+    /// The system prompt in that language.
+    pub fn system(&self, language: Language) -> String {
+        let text = match language {
+            Language::English => &self.system_en,
+            Language::Chinese => &self.system_zh,
+        };
+        text.replace("{agent}", &self.agent)
+    }
+
+    /// The introduction for a session's first answer (A6).
+    pub fn intro(&self, channel: &str, language: Language) -> Option<String> {
+        self.intros
+            .iter()
+            .find(|i| {
+                i.channel.as_deref().is_none_or(|c| c == channel)
+                    && i.language.is_none_or(|l| l == language)
+            })
+            .map(|i| i.text.replace("{agent}", &self.agent))
+    }
+}
+
+impl Default for PromptSettings {
+    fn default() -> Self {
+        Self {
+            agent: "Tidemark".to_owned(),
+            system_en: "You are {agent}, a helpful assistant that remembers earlier conversations with this person. \
+                        Answer in the language of the question unless the person prefers another."
+                .to_owned(),
+            system_zh: "你是{agent}，一个记得以往对话的助手。除非用户另有偏好，请用提问所用的语言回答。".to_owned(),
+            intros: Vec::new(),
+            context_tokens: 8_000,
+            max_output_tokens: 1_024,
+        }
+    }
+}
+
+/// How recall works.
+#[derive(Clone, Debug)]
+pub struct RecallSettings {
+    /// The scoring profile of those who name none.
+    pub profile: Profile,
+    /// How long recall may take within a turn; then the turn goes on without it.
+    pub timeout: Duration,
+    /// The most preferences in the profile block.
+    pub max_preferences: usize,
+    /// The most memories that are scored in full.
+    pub candidates: usize,
+    /// The most messages, committed but not yet indexed, that recall looks through.
+    pub unindexed: u32,
+}
+
+impl Default for RecallSettings {
+    fn default() -> Self {
+        Self {
+            profile: Profile::Hybrid,
+            timeout: Duration::from_secs(2),
+            max_preferences: 12,
+            candidates: 100,
+            unindexed: 200,
+        }
+    }
+}
+
+/// How derived work runs.
+#[derive(Clone, Debug)]
+pub struct LearningSettings {
+    /// How many new messages make a session due for consolidation (A12).
+    pub threshold: i64,
+    /// How many workers this process runs.
+    pub workers: usize,
+    /// How long a worker may be silent before its job is taken from it.
+    pub lease: Duration,
+    /// How often an idle worker looks for jobs whose time has come.
+    pub poll: Duration,
+    /// How often a job is tried before it is failed.
+    pub max_attempts: i32,
+    /// The most messages that one job takes; the rest is a job of its own.
+    pub batch: u32,
+}
+
+impl Default for LearningSettings {
+    fn default() -> Self {
+        Self {
+            threshold: tidemark_domain::boundary::DEFAULT_THRESHOLD,
+            workers: 2,
+            lease: Duration::from_secs(60),
+            poll: Duration::from_secs(1),
+            max_attempts: 8,
+            batch: 500,
+        }
+    }
+}

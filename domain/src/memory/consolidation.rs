@@ -1,0 +1,294 @@
+//! Messages behind the boundary become semantic memory, by rules (A12, B12).
+
+use std::collections::BTreeMap;
+
+use super::analysis::normalise;
+use super::episodic::initial_confidence;
+use super::redaction::redact;
+use super::rules::{Statement, statements};
+use super::{Kind, Layer, Memory, Scope, Source, State, Trust};
+use crate::ids::{MemoryId, Timestamp};
+use crate::session::{Message, Role};
+
+/// What a consolidation writes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Consolidated {
+    /// New semantic memories.
+    pub new: Vec<Memory>,
+    /// Known ones that were said again: id, version decided on, sources added, new confidence.
+    pub strengthened: Vec<(MemoryId, i64, Vec<Source>, f64)>,
+}
+
+/// The identities of the statements that the messages make, distinct and sorted, to look existing semantic memories up by.
+pub fn keys(messages: &[Message]) -> Vec<String> {
+    let mut all: Vec<String> = stated(messages)
+        .map(|(_, s)| identity_of(s.scope, s.kind, &s.content))
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// The identity of a stored memory: scope, kind and normal form of the content. Two memories with the same one say the same.
+pub fn identity(memory: &Memory) -> String {
+    identity_of(memory.scope, memory.kind, &memory.content)
+}
+
+fn identity_of(scope: Scope, kind: Kind, content: &str) -> String {
+    format!(
+        "{}/{}/{}",
+        scope.as_str(),
+        kind.as_str(),
+        normalise(content)
+    )
+}
+
+/// How sure a memory is after it was said once more: `1 − (1 − c)·0.5`, half of the doubt is gone. The formula is ours (B12 asks for a rise
+/// and names none); it never reaches certainty.
+pub fn strengthen(confidence: f64) -> f64 {
+    1.0 - (1.0 - confidence) * 0.5
+}
+
+/// Takes messages into semantic memory: each statement of the person becomes one memory, and one that is known gets a source and
+/// confidence instead of a second row. `existing` are the owner's semantic memories by identity; only current ones are strengthened.
+///
+/// Only a person's own words that may be learned from count. A message that is already a source is not counted again, so that
+/// consolidating twice is harmless.
+pub fn consolidate(
+    messages: &[Message],
+    existing: &[(String, Memory)],
+    now: Timestamp,
+    new_id: &mut dyn FnMut() -> MemoryId,
+) -> Consolidated {
+    let known: BTreeMap<&str, &Memory> = existing
+        .iter()
+        .filter(|(_, memory)| memory.state == State::Current && memory.layer == Layer::Semantic)
+        .map(|(identity, memory)| (identity.as_str(), memory))
+        .collect();
+    let mut out = Consolidated::default();
+    let mut made: BTreeMap<String, usize> = BTreeMap::new();
+    for (message, statement) in stated(messages) {
+        let source = Source {
+            message_id: message.id,
+            session_id: message.session_id,
+            seq: message.seq,
+        };
+        let identity = identity_of(statement.scope, statement.kind, &statement.content);
+        if let Some(memory) = known.get(identity.as_str()) {
+            strengthen_known(memory, source, &mut out.strengthened);
+        } else if let Some(&at) = made.get(&identity) {
+            let memory = &mut out.new[at];
+            if !memory.sources.contains(&source) {
+                memory.sources.push(source);
+                memory.confidence = strengthen(memory.confidence);
+            }
+        } else {
+            made.insert(identity, out.new.len());
+            out.new
+                .push(semantic(statement, message, source, new_id(), now));
+        }
+    }
+    out
+}
+
+fn strengthen_known(
+    memory: &Memory,
+    source: Source,
+    out: &mut Vec<(MemoryId, i64, Vec<Source>, f64)>,
+) {
+    if memory.sources.contains(&source) {
+        return;
+    }
+    match out.iter_mut().find(|entry| entry.0 == memory.id) {
+        Some((_, _, sources, confidence)) => {
+            if !sources.contains(&source) {
+                sources.push(source);
+                *confidence = strengthen(*confidence);
+            }
+        }
+        None => out.push((
+            memory.id,
+            memory.version,
+            vec![source],
+            strengthen(memory.confidence),
+        )),
+    }
+}
+
+/// The statements of a person's own words, without credentials.
+fn stated(messages: &[Message]) -> impl Iterator<Item = (&Message, Statement)> {
+    messages
+        .iter()
+        .filter(|m| m.role == Role::User && m.learnable && !m.partial)
+        .flat_map(|m| {
+            let clean = redact(&m.content).text;
+            statements(&clean).into_iter().map(move |s| (m, s))
+        })
+}
+
+fn semantic(
+    statement: Statement,
+    message: &Message,
+    source: Source,
+    id: MemoryId,
+    now: Timestamp,
+) -> Memory {
+    Memory {
+        id,
+        content: statement.content,
+        scope: statement.scope,
+        kind: statement.kind,
+        layer: Layer::Semantic,
+        state: State::Current,
+        importance: statement.importance,
+        confidence: initial_confidence(Trust::User),
+        trust: Trust::User,
+        pinned: false,
+        key: statement.key,
+        session_id: Some(message.session_id),
+        sources: vec![source],
+        valid_from: message.created_at,
+        valid_to: None,
+        expires_at: None,
+        created_at: now,
+        access_count: 0,
+        last_access: now,
+        version: 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::super::testing::{day, message, source};
+    use super::*;
+    use uuid::Uuid;
+
+    fn run(messages: &[Message], existing: &[Memory]) -> Consolidated {
+        let existing: Vec<(String, Memory)> =
+            existing.iter().map(|m| (identity(m), m.clone())).collect();
+        let mut next = 100;
+        consolidate(messages, &existing, day(5), &mut || {
+            next += 1;
+            MemoryId(Uuid::from_u128(next))
+        })
+    }
+
+    #[test]
+    fn statements_become_semantic_memory_with_their_sources() {
+        let messages = [
+            message(
+                1,
+                Role::User,
+                "I prefer answers as tables. 项目预算是30万。",
+            ),
+            message(2, Role::Assistant, "Noted. My budget is 500k."),
+            message(3, Role::User, "Thanks! What is my budget?"),
+        ];
+        let out = run(&messages, &[]);
+        let told: Vec<(&str, Kind)> = out
+            .new
+            .iter()
+            .map(|m| (m.content.as_str(), m.kind))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("I prefer answers as tables", Kind::Preference),
+                ("项目预算是30万", Kind::Fact)
+            ]
+        );
+        assert!(
+            out.new
+                .iter()
+                .all(|m| m.sources == [source(&messages[0])] && m.layer == Layer::Semantic)
+        );
+        assert_eq!(out.new[1].key.as_deref(), Some("budget"));
+        assert!(out.strengthened.is_empty());
+    }
+
+    #[test]
+    fn repetition_strengthens_and_makes_no_second_memory() {
+        let first = message(1, Role::User, "I prefer answers as tables.");
+        let second = message(9, Role::User, "i prefer Answers as tables!");
+        let made = run(std::slice::from_ref(&first), &[]).new;
+        let out = run(std::slice::from_ref(&second), &made);
+        assert!(out.new.is_empty());
+        assert_eq!(
+            out.strengthened,
+            [(made[0].id, 1, vec![source(&second)], 0.9)]
+        );
+        let both = run(&[first.clone(), second.clone()], &[]).new;
+        assert_eq!(both.len(), 1);
+        assert_eq!(both[0].sources, [source(&first), source(&second)]);
+        assert!((both[0].confidence - 0.9).abs() < 1e-12);
+    }
+
+    #[test]
+    fn consolidating_the_same_messages_again_changes_nothing() {
+        let messages = [message(1, Role::User, "I like tea. My name is Bob.")];
+        let made = run(&messages, &[]).new;
+        assert_eq!(run(&messages, &made), Consolidated::default());
+    }
+
+    #[test]
+    fn what_was_superseded_and_is_said_again_is_new() {
+        let messages = [message(1, Role::User, "My budget is 300k")];
+        let mut old = run(&messages, &[]).new;
+        old[0].state = State::Superseded;
+        assert_eq!(
+            run(&[message(2, Role::User, "My budget is 300k")], &old)
+                .new
+                .len(),
+            1
+        );
+    }
+
+    #[test]
+    fn nothing_is_learned_from_what_must_not_be() {
+        let mut hidden = message(1, Role::User, "I like tea");
+        hidden.learnable = false;
+        let tool = message(2, Role::Tool, "I like tea");
+        assert_eq!(
+            run(&[hidden.clone(), tool.clone()], &[]),
+            Consolidated::default()
+        );
+        assert!(keys(&[hidden, tool]).is_empty());
+    }
+
+    #[test]
+    fn no_credential_becomes_semantic() {
+        let out = run(
+            &[message(
+                1,
+                Role::User,
+                "Remember that my password is hunter2",
+            )],
+            &[],
+        );
+        assert!(out.new.iter().all(|m| !m.content.contains("hunter2")));
+    }
+
+    #[test]
+    fn the_keys_of_messages_are_the_identities_of_what_they_become() {
+        let messages = [message(
+            1,
+            Role::User,
+            "I like tea. My name is Bob. I like tea!",
+        )];
+        let mut identities: Vec<String> = run(&messages, &[]).new.iter().map(identity).collect();
+        identities.sort();
+        assert_eq!(keys(&messages), identities);
+    }
+
+    #[test]
+    fn doubt_halves_and_certainty_is_never_reached() {
+        assert!((strengthen(0.8) - 0.9).abs() < 1e-12);
+        let mut confidence = 0.5;
+        for _ in 0..20 {
+            let next = strengthen(confidence);
+            assert!(next > confidence && next < 1.0);
+            confidence = next;
+        }
+    }
+}

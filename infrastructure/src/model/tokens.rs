@@ -1,0 +1,49 @@
+//! What an answer cost, where no server says so.
+
+use tidemark_application::ports::model::ModelRequest;
+use tidemark_domain::turn::Usage;
+use tidemark_domain::window::{OVERHEAD, TokenCounter};
+
+/// The usage of a request and the text that answers it, by a counter; always marked as estimated. Messages and calls cost
+/// [`OVERHEAD`] besides their texts, as they do in the window.
+pub fn estimated_usage(counter: &dyn TokenCounter, request: &ModelRequest, answer: &str) -> Usage {
+    let count = |text: &str| counter.count(text);
+    let prompt: usize = request
+        .messages
+        .iter()
+        .map(|message| {
+            let calls: usize = message
+                .tool_calls
+                .iter()
+                .map(|call| OVERHEAD + count(&call.name) + count(&call.arguments))
+                .sum();
+            OVERHEAD + count(&message.content) + calls
+        })
+        .sum();
+    Usage {
+        prompt_tokens: prompt as u64,
+        completion_tokens: count(answer) as u64,
+        estimated: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::testing::asked;
+    use tidemark_domain::window::EstimateCounter;
+
+    #[test]
+    fn an_estimate_says_so_and_grows_with_what_is_said() {
+        let counter = EstimateCounter;
+        let short = estimated_usage(&counter, &asked("hi"), "yes");
+        let long = estimated_usage(
+            &counter,
+            &asked(&"hello there ".repeat(50)),
+            &"yes indeed ".repeat(50),
+        );
+        assert!(short.estimated && long.estimated);
+        assert!(long.prompt_tokens > short.prompt_tokens + 100);
+        assert!(long.completion_tokens > short.completion_tokens + 100);
+    }
+}

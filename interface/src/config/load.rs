@@ -1,0 +1,253 @@
+//! Reading: layers are merged, each setting is taken from them, typed and checked; what is wrong is gathered and told at once.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use figment::Figment;
+use figment::value::Value;
+
+use super::layers::{self, ENVIRONMENT, Layer};
+use super::sections::Settings;
+use super::setting::Setting;
+use super::{ConfigError, Loaded};
+
+/// Every variable of ours begins so.
+const PREFIX: &str = "TIDEMARK_";
+
+/// The variable of a setting.
+pub(super) fn variable(path: &str) -> String {
+    format!("{PREFIX}{}", path.replace('.', "__").to_ascii_uppercase())
+}
+
+/// Which values of a type a setting allows.
+pub(super) struct Limit<T> {
+    pub(super) allowed: String,
+    pub(super) holds: Box<dyn Fn(&T) -> bool>,
+}
+
+impl<T: Setting> Limit<T> {
+    /// All of its type.
+    pub(super) fn none() -> Self {
+        Self {
+            allowed: T::ALLOWED.to_owned(),
+            holds: Box::new(|_| true),
+        }
+    }
+}
+
+impl<T: Setting + PartialOrd + std::fmt::Display + 'static> Limit<T> {
+    /// Those of a range.
+    pub(super) fn range(range: std::ops::RangeInclusive<T>) -> Self {
+        Self {
+            allowed: format!("{}, {} to {}", T::ALLOWED, range.start(), range.end()),
+            holds: Box::new(move |value| range.contains(value)),
+        }
+    }
+}
+
+/// What the settings are taken from.
+pub(super) struct Source {
+    figment: Figment,
+    wrong: Vec<String>,
+}
+
+impl Source {
+    /// The value at `path`, else the default. What cannot be read or is not allowed is noted.
+    pub(super) fn take<T: Setting>(&mut self, path: &str, default: T, limit: &Limit<T>) -> T {
+        let Ok(value) = self.figment.find_value(path) else {
+            return default;
+        };
+        let origin = self
+            .figment
+            .get_metadata(value.tag())
+            .map_or_else(String::new, |m| m.name.to_string());
+        let text = value.as_str().filter(|_| origin == ENVIRONMENT);
+        let taken = match text {
+            Some(text) => T::parse(text),
+            None => T::read(&value),
+        };
+        if let Some(taken) = taken.filter(|t| (limit.holds)(t)) {
+            return taken;
+        }
+        let place = if text.is_some() { variable(path) } else { origin };
+        let given = if T::SECRET { "***".to_owned() } else { given::<T>(&value) };
+        self.wrong.push(format!("{path} is {given} in {place}; allowed: {}", limit.allowed));
+        default
+    }
+}
+
+/// What was given, as it may be repeated.
+fn given<T: Setting>(value: &Value) -> String {
+    match value {
+        Value::String(_, text) => format!("{:?}", T::repeatable(text)),
+        Value::Num(_, n) => n
+            .to_i128()
+            .map(|n| n.to_string())
+            .or_else(|| n.to_f64().map(|n| n.to_string()))
+            .unwrap_or_default(),
+        Value::Bool(_, b) => b.to_string(),
+        other => format!("a value of another type ({})", other.to_actual()),
+    }
+}
+
+pub(super) fn load(
+    file: Option<(&Path, &str)>,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Loaded, ConfigError> {
+    let known: Vec<String> = Settings::default()
+        .sections()
+        .iter()
+        .flat_map(|section| section.fields.iter().map(|field| section.path_of(field.name)))
+        .collect();
+    let mut wrong = Vec::new();
+    let mut figment = Figment::new();
+    if let Some((path, text)) = file {
+        let layer = layers::of_file(path, text)?;
+        wrong.extend(
+            layer
+                .paths()
+                .iter()
+                .filter(|name| !known.contains(name))
+                .map(|name| unknown(name, path, &known)),
+        );
+        figment = figment.merge(layer);
+    }
+    let mut layer = Layer::of_environment();
+    let mut warnings = Vec::new();
+    for (name, value) in environment {
+        let name = name.to_string_lossy();
+        if !name.starts_with(PREFIX) {
+            continue;
+        }
+        let Some(path) = known.iter().find(|path| variable(path) == *name) else {
+            warnings.push(format!("the environment variable {name} is ignored: there is no such setting"));
+            continue;
+        };
+        match value.into_string() {
+            Ok(text) => layer.insert(path, text),
+            Err(_) => wrong.push(format!("{path} is not valid UTF-8 in {name}; allowed: text")),
+        }
+    }
+    warnings.sort();
+    let mut source = Source {
+        figment: figment.merge(layer),
+        wrong,
+    };
+    let settings = Settings::take(&mut source);
+    source.wrong.extend(settings.contradictions());
+    if source.wrong.is_empty() {
+        Ok(Loaded { settings, warnings })
+    } else {
+        Err(ConfigError::Refused(source.wrong))
+    }
+}
+
+fn unknown(name: &str, file: &Path, known: &[String]) -> String {
+    let section = name.split_once('.').map(|(section, _)| format!("{section}."));
+    let beside: Vec<&str> = known
+        .iter()
+        .filter(|path| match &section {
+            Some(section) => path.starts_with(section.as_str()),
+            None => !path.contains('.'),
+        })
+        .map(String::as_str)
+        .collect();
+    let sections: Vec<&str> = Settings::default().sections().iter().map(|s| s.name).filter(|n| !n.is_empty()).collect();
+    if beside.is_empty() {
+        format!("{name} in {} is unknown; the sections are: {}", file.display(), sections.join(", "))
+    } else {
+        format!("{name} in {} is unknown; allowed: {}", file.display(), beside.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(file: &str, environment: &[(&str, &str)]) -> Result<Loaded, String> {
+        let environment = environment.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        load(Some((Path::new("t.toml"), file)), environment).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_file_lies_above_the_defaults_and_the_environment_above_the_file() {
+        let file = "listen = \"127.0.0.1:1\"\n[stream]\nheartbeat_seconds = 3\nretention_seconds = 4\n";
+        let loaded = read(file, &[("TIDEMARK_STREAM__RETENTION_SECONDS", "5")]).unwrap();
+        assert_eq!(loaded.settings.server.listen.port(), 1);
+        assert_eq!(loaded.settings.stream.heartbeat_seconds, 3);
+        assert_eq!(loaded.settings.stream.retention_seconds, 5);
+        assert_eq!(loaded.settings.learning.threshold, 20);
+    }
+
+    #[test]
+    fn a_value_of_the_environment_has_the_type_of_its_setting() {
+        let loaded = read(
+            "",
+            &[
+                ("TIDEMARK_MODEL__API_KEY", "123456"),
+                ("TIDEMARK_MODEL__NAME", "true"),
+                ("TIDEMARK_STORE__MIGRATE", "false"),
+                ("TIDEMARK_MODEL__TEMPERATURE", "0"),
+                ("TIDEMARK_MODEL__BASE_URL", ""),
+            ],
+        );
+        let model = loaded.unwrap().settings.model;
+        assert_eq!(model.api_key.unwrap().expose(), "123456");
+        assert_eq!(model.name.unwrap(), "true");
+        assert_eq!(model.base_url, None);
+        assert_eq!(model.temperature.unwrap().0, 0.0);
+    }
+
+    #[test]
+    fn a_bad_value_is_told_with_its_name_what_was_given_and_what_is_allowed() {
+        for (file, environment, told) in [
+            ("[stream]\nheartbeat_seconds = 0", None, "stream.heartbeat_seconds is 0 in t.toml; allowed: a whole number, 1 to"),
+            ("[stream]\nheartbeat_seconds = \"3\"", None, "stream.heartbeat_seconds is \"3\" in t.toml"),
+            ("[turn]\nlease_seconds = 1.5", None, "turn.lease_seconds is 1.5 in t.toml"),
+            ("", Some(("TIDEMARK_AUTH__MODE", "keys")), "auth.mode is \"keys\" in TIDEMARK_AUTH__MODE; allowed: none"),
+            ("", Some(("TIDEMARK_LEARNING__THRESHOLD", "-1")), "learning.threshold is \"-1\" in TIDEMARK_LEARNING__THRESHOLD"),
+            ("", Some(("TIDEMARK_STORE__URL", "mysql://me:pw@h/x")), "store.url is \"mysql://me:***@h/x\""),
+            ("[model]\napi_key = 12345", None, "model.api_key is *** in t.toml; allowed: a text"),
+            ("store = 3", None, "store in t.toml is unknown"),
+        ] {
+            let environment: Vec<_> = environment.into_iter().collect();
+            let refused = read(file, &environment).unwrap_err();
+            assert!(refused.contains(told), "{refused}");
+        }
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_told_at_once() {
+        let refused = read("colour = 1\n[stream]\nheartbeat_secons = 3\n[embedder]\nkind = \"local\"", &[("TIDEMARK_LISTEN", "nowhere")]).unwrap_err();
+        for told in ["colour in t.toml", "stream.heartbeat_secons", "embedder.kind in t.toml is unknown; the sections are", "listen is \"nowhere\""] {
+            assert!(refused.contains(told), "{refused}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_variable_is_a_warning() {
+        let loaded = read("", &[("TIDEMARK_PORT", "tcp://10.0.0.1:80"), ("TIDEMARK_EMBEDDER__KIND", "none"), ("HOME", "/")]).unwrap();
+        assert_eq!(loaded.warnings.len(), 2, "{:?}", loaded.warnings);
+        assert!(loaded.warnings[1].contains("TIDEMARK_PORT"));
+    }
+
+    #[test]
+    fn a_broken_file_is_told_by_its_line_without_showing_it() {
+        let refused = read("[model]\napi_key = sk-secret\n", &[]).unwrap_err();
+        assert!(refused.contains("t.toml") && refused.contains("line 2") && !refused.contains("sk-secret"), "{refused}");
+    }
+
+    #[test]
+    fn a_model_needs_both_its_address_and_its_name() {
+        let refused = read("", &[("TIDEMARK_MODEL__BASE_URL", "http://127.0.0.1:1/v1")]).unwrap_err();
+        assert!(refused.contains("model.name"), "{refused}");
+        let refused = read("", &[("TIDEMARK_MODEL__NAME", "x")]).unwrap_err();
+        assert!(refused.contains("model.base_url"), "{refused}");
+    }
+
+    #[test]
+    fn the_room_for_an_answer_is_less_than_the_window() {
+        let refused = read("[model]\ncontext_tokens = 1024", &[]).unwrap_err();
+        assert!(refused.contains("model.max_output_tokens is 1024"), "{refused}");
+    }
+}

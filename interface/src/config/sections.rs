@@ -1,0 +1,293 @@
+//! What can be set. The comments here are the documentation that `tidemark config` and `tidemark.example.toml` show.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use tidemark_application::settings as defaults;
+use tidemark_application::settings::Intro;
+use tidemark_domain::memory::scoring::Profile;
+
+use super::describe::{Field, Section};
+use super::load::{Limit, Source};
+use super::setting::{AuthMode, HttpUrl, LogFormat, Secret, Setting, StoreUrl, Temperature};
+
+macro_rules! limit {
+    ($type:ty) => {
+        Limit::<$type>::none()
+    };
+    ($type:ty, $range:expr) => {
+        Limit::<$type>::range($range)
+    };
+}
+
+macro_rules! section {
+    ($(#[doc = $doc:literal])+ $section:ident $path:literal {
+        $($(#[doc = $fdoc:literal])+ $field:ident: $type:ty = $default:expr $(, $range:expr)?;)+
+    }) => {
+        $(#[doc = $doc])+
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $section { $($(#[doc = $fdoc])+ pub $field: $type),+ }
+
+        impl Default for $section {
+            fn default() -> Self {
+                Self { $($field: $default),+ }
+            }
+        }
+
+        impl $section {
+            fn take(source: &mut Source) -> Self {
+                let path = |field: &str| if $path.is_empty() { field.to_owned() } else { format!("{}.{field}", $path) };
+                Self { $($field: source.take(&path(stringify!($field)), $default, &limit!($type $(, $range)?))),+ }
+            }
+
+            fn describe(&self) -> Section {
+                Section {
+                    name: $path,
+                    documentation: &[$($doc),+],
+                    fields: vec![$(Field {
+                        name: stringify!($field),
+                        documentation: &[$($fdoc),+],
+                        allowed: limit!($type $(, $range)?).allowed,
+                        secret: <$type as Setting>::SECRET,
+                        value: self.$field.show(),
+                    }),+],
+                }
+            }
+        }
+    };
+}
+
+macro_rules! tree {
+    ($($(#[$doc:meta])+ $field:ident: $section:ident;)+) => {
+        /// Everything that can be set.
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct Settings { $($(#[$doc])+ pub $field: $section),+ }
+
+        impl Settings {
+            pub(super) fn take(source: &mut Source) -> Self {
+                Self { $($field: $section::take(source)),+ }
+            }
+
+            /// Every section with its fields, in their order.
+            pub fn sections(&self) -> Vec<Section> {
+                vec![$(self.$field.describe()),+]
+            }
+        }
+    };
+}
+
+tree! {
+    /// The server itself.
+    server: Server;
+    /// Where data is kept.
+    store: Store;
+    /// Who may use the server.
+    auth: Auth;
+    /// The language model.
+    model: Model;
+    /// What the model is told.
+    prompt: Prompt;
+    /// How memories are found.
+    recall: Recall;
+    /// How conversations become memories.
+    learning: Learning;
+    /// How turns run.
+    turn: Turn;
+    /// Streams of events.
+    stream: Stream;
+    /// How much is taken on.
+    limits: Limits;
+    /// Going down.
+    shutdown: Shutdown;
+    /// Traces.
+    telemetry: Telemetry;
+}
+
+/// A day, the most that most durations may be.
+const DAY: u64 = 86_400;
+
+section! {
+    /// The server itself.
+    Server "" {
+        /// Where to listen. Port 0 picks a free one. Without authentication only a loopback address is allowed.
+        listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
+        /// What is logged: a level (error, warn, info, debug, trace), or a filter such as "info,tidemark_interface=debug".
+        log: String = "info".to_owned();
+        /// How the log is written: "text" for people, "json" for an object a line.
+        log_format: LogFormat = LogFormat::Text;
+    }
+}
+
+section! {
+    /// Where data is kept.
+    Store "store" {
+        /// A file, as "sqlite://tidemark.db", or a PostgreSQL database, as "postgres://user:password@host:5432/database".
+        url: StoreUrl = StoreUrl("sqlite://tidemark.db".to_owned());
+        /// Bring the schema to this version at start. Without it the server waits for `tidemark migrate`.
+        migrate: bool = true;
+        /// The most connections to the database; with a file, that read it.
+        max_connections: u32 = 16, 1..=1_000;
+    }
+}
+
+section! {
+    /// Who may use the server.
+    Auth "auth" {
+        /// "none": whoever can reach it. Allowed on a loopback address alone.
+        mode: AuthMode = AuthMode::None;
+    }
+}
+
+section! {
+    /// The language model: any server that speaks OpenAI's chat-completions protocol. While `base_url` and `name` are unset, the built-in
+    /// offline model answers from memory.
+    Model "model" {
+        /// Where the server is, ending in /v1.
+        base_url: Option<HttpUrl> = None;
+        /// The model's name there.
+        name: Option<String> = None;
+        /// Sent as a bearer token.
+        api_key: Option<Secret> = None;
+        /// The model's window. The prompt shares what the answer leaves of it: 70 % history, 20 % system and tools, 10 % recall.
+        context_tokens: usize = 8_000, 512..=10_000_000;
+        /// The most tokens an answer may have.
+        max_output_tokens: u32 = 1_024, 16..=1_000_000;
+        /// How freely the model writes; its server's own default while unset.
+        temperature: Option<Temperature> = None;
+        /// How long a connection to the server may take to be made.
+        connect_timeout_seconds: u64 = 10, 1..=DAY;
+        /// How long the first piece of an answer may take.
+        first_timeout_seconds: u64 = 120, 1..=DAY;
+        /// How long each further piece may take.
+        idle_timeout_seconds: u64 = 60, 1..=DAY;
+        /// How long a whole answer may take.
+        total_timeout_seconds: u64 = 900, 1..=DAY;
+        /// How often a request is repeated while nothing of its answer has come.
+        max_retries: u32 = 2, 0..=10;
+        /// How many answers may come at once; further requests wait.
+        max_concurrent: usize = 64, 1..=100_000;
+    }
+}
+
+section! {
+    /// What the model is told. `{agent}` stands for the agent's name in all texts.
+    Prompt "prompt" {
+        /// How the assistant is called.
+        agent: String = defaults::PromptSettings::default().agent;
+        /// The system prompt of conversations in English.
+        system_en: String = defaults::PromptSettings::default().system_en;
+        /// The system prompt of conversations in Chinese.
+        system_zh: String = defaults::PromptSettings::default().system_zh;
+        /// Texts that precede the first answer of a session; the first that fits the session's channel and the question's language is taken:
+        /// [{ text = "Hello, I am {agent}.", channel = "web", language = "en" }]
+        intros: Vec<Intro> = Vec::new();
+    }
+}
+
+section! {
+    /// How memories are found.
+    Recall "recall" {
+        /// How relevance and time become a score: "hybrid" (relevance alone), "decay" (fades with disuse, grows with use), "recency" (slightly
+        /// prefers what is new).
+        profile: Profile = Profile::Hybrid;
+        /// How long recall may take within a turn; then the turn goes on without it.
+        timeout_seconds: u64 = 2, 1..=60;
+        /// The most standing preferences that reach every prompt.
+        max_preferences: usize = 12, 0..=100;
+        /// The most memories that are scored in full for a question.
+        candidates: usize = 200, 10..=10_000;
+    }
+}
+
+section! {
+    /// How conversations become memories.
+    Learning "learning" {
+        /// How many new messages make a session due for consolidation.
+        threshold: i64 = 20, 2..=100_000;
+        /// How often an idle worker looks for work that nobody told it of: work of another process, or that is to be tried again.
+        interval_seconds: u64 = 300, 1..=DAY;
+        /// How many workers run here.
+        workers: usize = 2, 1..=64;
+        /// How often work is tried before it is failed and waits for a person.
+        max_attempts: u32 = 8, 1..=100;
+    }
+}
+
+section! {
+    /// How turns run.
+    Turn "turn" {
+        /// How long a turn's runner may be silent before the turn is taken from it and closed as interrupted.
+        lease_seconds: u64 = 30, 2..=3_600;
+        /// How long a turn may run.
+        max_seconds: u64 = 600, 1..=DAY;
+        /// How many rounds of tool calls a turn may have; then the model has to answer without tools.
+        max_tool_rounds: u32 = 8, 0..=100;
+    }
+}
+
+section! {
+    /// Streams of events.
+    Stream "stream" {
+        /// How often a heartbeat comes, whatever the model does. Keep it below the idle timeout of every proxy in between.
+        heartbeat_seconds: u64 = 15, 1..=3_600;
+        /// How long a turn's events can be replayed one by one after its end.
+        retention_seconds: u64 = 900, 1..=DAY;
+        /// A file that gets a line for each event told, without its text; for debugging.
+        event_log: Option<PathBuf> = None;
+    }
+}
+
+section! {
+    /// How much is taken on. What is beyond is refused for a moment, with Retry-After.
+    Limits "limits" {
+        /// How many turns of a session may wait.
+        queue_per_session: i64 = 8, 0..=1_000;
+        /// How many turns of a user may be open.
+        turns_per_user: i64 = 64, 1..=100_000;
+        /// How many sessions of this process may have an open turn.
+        open_sessions: usize = 8_192, 1..=1_000_000;
+        /// How many turns of this process may run at once; further ones wait.
+        running_turns: usize = 8_192, 1..=1_000_000;
+        /// How many connections of clients may be open; further ones wait.
+        connections: usize = 10_000, 16..=1_000_000;
+    }
+}
+
+section! {
+    /// Going down.
+    Shutdown "shutdown" {
+        /// How long running turns and requests may take to end after SIGTERM or SIGINT.
+        drain_seconds: u64 = 10, 1..=3_600;
+    }
+}
+
+section! {
+    /// Traces.
+    Telemetry "telemetry" {
+        /// Where traces go: an OTLP collector's HTTP address, such as http://127.0.0.1:4318. None are sent while it is unset.
+        otlp_endpoint: Option<HttpUrl> = None;
+        /// The name of the service in traces.
+        service_name: String = "tidemark".to_owned();
+    }
+}
+
+impl Settings {
+    /// Values that are each allowed, but not together.
+    pub(super) fn contradictions(&self) -> Vec<String> {
+        let model = &self.model;
+        let mut wrong = Vec::new();
+        if model.base_url.is_some() && model.name.is_none() {
+            wrong.push("model.name is unset while model.base_url is set; allowed: both, or neither for the offline model".to_owned());
+        }
+        if model.name.is_some() && model.base_url.is_none() {
+            wrong.push("model.base_url is unset while model.name is set; allowed: both, or neither for the offline model".to_owned());
+        }
+        if model.max_output_tokens as usize >= model.context_tokens {
+            wrong.push(format!(
+                "model.max_output_tokens is {}; allowed: less than model.context_tokens, which is {}",
+                model.max_output_tokens, model.context_tokens
+            ));
+        }
+        wrong
+    }
+}

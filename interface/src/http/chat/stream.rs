@@ -1,0 +1,99 @@
+//! `GET /v1/chat/stream`: for a bare `EventSource`, which can only get (C3, C5).
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use tidemark_application::chat::accept::Inbound;
+use tidemark_application::ports::store::Idempotency;
+use tidemark_domain::ids::SessionId;
+use utoipa::IntoParams;
+use uuid::Uuid;
+use validator::Validate;
+
+use crate::app::App;
+use crate::extract::{Caller, no_nul};
+use crate::http::turns::create::{MAX_MESSAGE, not_blank};
+use crate::http::turns::event::Event;
+use crate::problem::{Code, Problem, ProblemDocument};
+use crate::sse;
+
+/// What to say.
+#[derive(Debug, Deserialize, Validate, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ChatStreamParams {
+    /// The message, 1–100,000 characters.
+    #[validate(
+        required(message = "is required"),
+        length(min = 1, max = "MAX_MESSAGE", message = "must be 1 to 100000 characters"),
+        custom(function = "not_blank"),
+        custom(function = "no_nul")
+    )]
+    #[param(required = true, nullable = false)]
+    pub query: Option<String>,
+    /// The session; a new one when none is named.
+    pub session_id: Option<Uuid>,
+    /// The idempotency key: the same again yields the same turn, from its start. Without it, a connection that is cut before the
+    /// first event may ask twice.
+    #[validate(length(min = 1, max = 255, message = "must be 1 to 255 characters"), custom(function = "no_nul"))]
+    pub request_id: Option<String>,
+    /// Also tell the model's reasoning, as it comes.
+    pub reasoning: Option<bool>,
+}
+
+/// Ask and stream the answer
+///
+/// For a bare `EventSource`. A reconnect carries `Last-Event-ID`: it wins over all parameters, and no turn is ever started by it.
+#[utoipa::path(
+    get,
+    path = "/v1/chat/stream",
+    operation_id = "chat_stream",
+    tag = "turns",
+    params(
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event seen, `<turn_id>:<seq>`"),
+        ChatStreamParams,
+    ),
+    responses(
+        (status = 200, description = "The events, each as the data of a server-sent event", body = Event, content_type = "text/event-stream"),
+        (status = 204, description = "There is nothing more to come"),
+        (status = "4XX", description = "The request has to change", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = "5XX", description = "The server or something it needs failed", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+pub async fn chat_stream(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    request: axum::extract::Request,
+) -> Result<Response, Problem> {
+    if let Some(last) = sse::last_event_id(&headers)? {
+        let reasoning = request.uri().query().is_some_and(|q| q.contains("reasoning=true"));
+        return sse::stream(&app, caller.owner, last.turn, last.seq, reasoning).await;
+    }
+    let (parts, _) = request.into_parts();
+    let params = crate::extract::Params::<ChatStreamParams>::of(&parts)?.0;
+    let query = params
+        .query
+        .ok_or_else(|| Problem::new(Code::Unacceptable, "the request is not acceptable").field("query", "is required"))?;
+    let idempotency = params.request_id.map(|key| Idempotency {
+        key,
+        operation: "GET /v1/chat/stream".to_owned(),
+        body_hash: Sha256::digest(query.as_bytes()).into(),
+    });
+    let accepted = app
+        .chat
+        .accept(Inbound {
+            owner: caller.owner,
+            session: params.session_id.map(SessionId),
+            channel: "web".to_owned(),
+            message: query,
+            memory: None,
+            reject_if_busy: false,
+            replaces: None,
+            idempotency,
+        })
+        .await?;
+    sse::stream(&app, caller.owner, accepted.turn.id, 0, params.reasoning.unwrap_or(false)).await
+}

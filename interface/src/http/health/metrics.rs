@@ -1,0 +1,26 @@
+//! `GET /metrics`.
+
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use metrics::gauge;
+
+use crate::app::App;
+
+/// Figures for Prometheus
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "metrics",
+    tag = "health",
+    responses((status = 200, description = "The figures, in the text format of Prometheus", body = String, content_type = "text/plain"))
+)]
+pub async fn metrics(State(app): State<App>) -> Response {
+    if let Ok(counts) = app.store.count_jobs().await {
+        for (kind, state, count) in counts {
+            gauge!("tidemark_jobs", "kind" => kind.as_str(), "state" => state.as_str()).set(count as f64);
+        }
+    }
+    let body = app.metrics.render();
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], body).into_response()
+}

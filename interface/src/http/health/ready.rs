@@ -1,0 +1,45 @@
+//! `GET /readyz`.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::problem::{Code, Problem, ProblemDocument};
+
+/// The server can do its work.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Readiness {
+    /// `ready`.
+    #[schema(examples("ready"))]
+    pub status: String,
+    /// `ok`: the store answers and is migrated.
+    #[schema(examples("ok"))]
+    pub store: String,
+}
+
+/// Whether the server can do its work
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "readyz",
+    tag = "health",
+    responses(
+        (status = 200, description = "It can", body = Readiness),
+        (status = 503, description = "It cannot now", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+pub async fn readyz(State(app): State<App>) -> Result<Json<Readiness>, Problem> {
+    if app.chat.is_closing() {
+        return Err(Problem::new(Code::ShuttingDown, "the server is going down"));
+    }
+    app.store.ready().await.map_err(|error| {
+        tracing::warn!(%error, "not ready");
+        Problem::new(Code::StoreUnavailable, "the store does not answer, or is not migrated")
+    })?;
+    Ok(Json(Readiness {
+        status: "ready".to_owned(),
+        store: "ok".to_owned(),
+    }))
+}

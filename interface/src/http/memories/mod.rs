@@ -1,0 +1,21 @@
+//! Memories: what is remembered.
+
+pub mod create;
+pub mod delete;
+pub mod get;
+pub mod list;
+pub mod recall;
+pub mod view;
+
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+
+/// The operations.
+pub fn router() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(create::create_memories, list::list_memories))
+        .routes(routes!(recall::recall_memories))
+        .routes(routes!(get::get_memory, delete::delete_memory))
+}

@@ -1,0 +1,202 @@
+//! A memory as it is shown.
+
+use axum::Json;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use tidemark_domain::ids::Timestamp;
+use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::extract::entity_tag;
+
+macro_rules! mirror {
+    ($(#[$doc:meta])* $view:ident of $name:ident as $schema:ident { $($(#[$vdoc:meta])* $variant:ident),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+        #[serde(rename_all = "snake_case")]
+        #[schema(as = $schema)]
+        pub enum $view { $($(#[$vdoc])* $variant),+ }
+
+        impl From<$name> for $view {
+            fn from(value: $name) -> Self {
+                match value { $($name::$variant => Self::$variant),+ }
+            }
+        }
+
+        impl From<$view> for $name {
+            fn from(value: $view) -> Self {
+                match value { $($view::$variant => Self::$variant),+ }
+            }
+        }
+    };
+}
+
+mirror!(
+    /// Where a memory applies.
+    ScopeView of Scope as MemoryScope {
+        /// The person, in every session.
+        UserProfile,
+        /// What the conversations are about.
+        ProjectContext,
+        /// The state of a task in progress.
+        TaskState,
+    }
+);
+mirror!(
+    /// What a memory is.
+    KindView of Kind as MemoryKind {
+        /// How the person wants things.
+        Preference,
+        /// What is the case.
+        Fact,
+        /// What was decided.
+        Decision,
+        /// What holds for a while.
+        TemporaryState,
+    }
+);
+mirror!(
+    /// How far a memory is from what was said.
+    LayerView of Layer as MemoryLayer {
+        /// Of the task in progress.
+        Working,
+        /// A verbatim chunk of one message.
+        Episodic,
+        /// An extracted or merged statement.
+        Semantic,
+        /// Kept, but only told on request.
+        Archival,
+    }
+);
+mirror!(
+    /// Whether a memory is told.
+    StateView of State as MemoryState {
+        /// It holds.
+        Current,
+        /// A newer one took its place.
+        Superseded,
+        /// It faded.
+        Archived,
+        /// It waits for a person's confirmation.
+        Quarantined,
+    }
+);
+
+/// A message that a memory was learned from.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+#[schema(as = MemorySource)]
+pub struct SourceView {
+    /// The message.
+    pub message_id: Uuid,
+    /// Its session.
+    pub session_id: Uuid,
+    /// Its place there.
+    #[schema(examples(1))]
+    pub seq: i64,
+}
+
+impl From<Source> for SourceView {
+    fn from(source: Source) -> Self {
+        Self {
+            message_id: source.message_id.0,
+            session_id: source.session_id.0,
+            seq: source.seq,
+        }
+    }
+}
+
+/// A memory.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Memory)]
+pub struct MemoryView {
+    /// Its id.
+    pub id: Uuid,
+    /// What it says.
+    #[schema(examples("I prefer answers as tables"))]
+    pub content: String,
+    /// Where it applies.
+    pub scope: ScopeView,
+    /// What it is.
+    pub kind: KindView,
+    /// How far it is from what was said.
+    pub layer: LayerView,
+    /// Whether it is told.
+    pub state: StateView,
+    /// 1–5.
+    #[schema(examples(3), minimum = 1, maximum = 5)]
+    pub importance: u8,
+    /// 0–1: how sure it is that it still holds.
+    #[schema(examples(0.9), minimum = 0, maximum = 1)]
+    pub confidence: f64,
+    /// 0–1, by who said it.
+    #[schema(examples(1.0), minimum = 0, maximum = 1)]
+    pub trust: f64,
+    /// Never fades.
+    pub pinned: bool,
+    /// What it speaks of: what has the same key speaks of the same thing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The session it was learned in, or was given for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<Uuid>,
+    /// The messages behind it.
+    pub sources: Vec<SourceView>,
+    /// Since when it holds.
+    pub valid_from: Timestamp,
+    /// Until when it held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_to: Option<Timestamp>,
+    /// When it is to be deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// When it was stored.
+    pub created_at: Timestamp,
+    /// How often it was shown in a committed turn.
+    #[schema(examples(2))]
+    pub access_count: i64,
+    /// Rises with every change; the entity tag.
+    #[schema(examples(1))]
+    pub version: i64,
+}
+
+impl From<Memory> for MemoryView {
+    fn from(memory: Memory) -> Self {
+        Self {
+            id: memory.id.0,
+            content: memory.content,
+            scope: memory.scope.into(),
+            kind: memory.kind.into(),
+            layer: memory.layer.into(),
+            state: memory.state.into(),
+            importance: memory.importance,
+            confidence: memory.confidence,
+            trust: memory.trust.weight(),
+            pinned: memory.pinned,
+            key: memory.key,
+            session_id: memory.session_id.map(|id| id.0),
+            sources: memory.sources.into_iter().map(Into::into).collect(),
+            valid_from: memory.valid_from,
+            valid_to: memory.valid_to,
+            expires_at: memory.expires_at,
+            created_at: memory.created_at,
+            access_count: memory.access_count,
+            version: memory.version,
+        }
+    }
+}
+
+/// A memory with its entity tag.
+pub struct Tagged(pub Memory);
+
+impl IntoResponse for Tagged {
+    fn into_response(self) -> Response {
+        let tag = entity_tag(self.0.version);
+        let mut response = Json(MemoryView::from(self.0)).into_response();
+        if let Ok(tag) = HeaderValue::from_str(&tag) {
+            response.headers_mut().insert(header::ETAG, tag);
+        }
+        response
+    }
+}

@@ -1,0 +1,189 @@
+//! `POST /v1/sessions/{id}/turns`: says something in a session.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use tidemark_application::chat::accept::Inbound;
+use tidemark_domain::ids::{SessionId, TurnId};
+use utoipa::ToSchema;
+use uuid::Uuid;
+use validator::Validate;
+
+use super::view::{TurnStatusView, TurnView, events_url};
+use crate::app::App;
+use crate::extract::{Caller, IdPath, IdempotencyKey, JsonBody, no_nul};
+use crate::http::sessions::view::MemoryModeView;
+use crate::problem::{Problem, ProblemDocument};
+
+/// The longest message, in characters.
+pub const MAX_MESSAGE: u64 = 100_000;
+
+/// The longest a `Prefer: wait` is honoured.
+const MAX_WAIT: Duration = Duration::from_secs(300);
+
+/// What to do when another turn of the session is open.
+#[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IfBusy {
+    /// Wait.
+    #[default]
+    Queue,
+    /// Refuse with 409.
+    Reject,
+}
+
+/// What to say.
+#[derive(Debug, Deserialize, Validate, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewTurn {
+    /// The message, 1–100,000 characters.
+    #[validate(
+        length(min = 1, max = "MAX_MESSAGE", message = "must be 1 to 100000 characters"),
+        custom(function = "not_blank"),
+        custom(function = "no_nul")
+    )]
+    #[schema(min_length = 1, max_length = 100_000, examples("I prefer answers as tables"))]
+    pub message: String,
+    /// Whether memory is recalled and learned; the session's own mode when not said.
+    pub memory: Option<MemoryModeView>,
+    /// What to do when another turn of the session is open.
+    #[serde(default)]
+    pub if_busy: IfBusy,
+    /// Retry, or edit and resend: the turn of that id and all after it are removed from the session, with what was learned from them
+    /// alone.
+    pub replaces: Option<Uuid>,
+}
+
+/// For `validator`: refuses text of white space alone.
+pub fn not_blank(text: &str) -> Result<(), validator::ValidationError> {
+    if !text.is_empty() && text.trim().is_empty() {
+        let mut error = validator::ValidationError::new("blank");
+        error.message = Some("must not be blank".into());
+        return Err(error);
+    }
+    Ok(())
+}
+
+/// A turn that was accepted.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct AcceptedTurn {
+    /// The turn.
+    pub turn_id: Uuid,
+    /// Its session.
+    pub session_id: Uuid,
+    /// Where it stands.
+    pub status: TurnStatusView,
+    /// Where its events are.
+    #[schema(examples("/v1/turns/0192f0c1-2b5e-7c3a-9d1e-4f5a6b7c8d9e/events"))]
+    pub events_url: String,
+}
+
+/// Say something in a session
+///
+/// The turn is stored and runs on, whoever is listening. With `Prefer: wait=60` the answer comes with the response, if it is
+/// finished in that time.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/turns",
+    operation_id = "create_turn",
+    tag = "turns",
+    params(
+        ("id" = Uuid, Path, description = "The session"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request repeatable for 24 hours"),
+        ("Prefer" = Option<String>, Header, description = "`wait=SECONDS`, at most 300: answer with the finished turn"),
+    ),
+    request_body = NewTurn,
+    responses(
+        (status = 200, description = "The finished turn, when `Prefer: wait` was given", body = TurnView),
+        (status = 202, description = "The turn was accepted", body = AcceptedTurn),
+        (status = "4XX", description = "The request has to change", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = "5XX", description = "The server or something it needs failed", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+pub async fn create_turn(
+    State(app): State<App>,
+    caller: Caller,
+    IdPath(session): IdPath<Uuid>,
+    key: IdempotencyKey,
+    headers: HeaderMap,
+    body: JsonBody<NewTurn>,
+) -> Result<Response, Problem> {
+    let wait = preferred_wait(&headers);
+    let JsonBody { value: new, hash } = body;
+    let accepted = app
+        .chat
+        .accept(Inbound {
+            owner: caller.owner,
+            session: Some(SessionId(session)),
+            channel: "api".to_owned(),
+            message: new.message,
+            memory: new.memory.map(Into::into),
+            reject_if_busy: matches!(new.if_busy, IfBusy::Reject),
+            replaces: new.replaces.map(TurnId),
+            idempotency: key.with_body(hash),
+        })
+        .await?;
+    let mut turn = accepted.turn;
+    if let Some(limit) = wait {
+        turn = app.chat.wait(caller.owner, turn.id, limit).await?;
+        if turn.status.is_terminal() {
+            let mut response = Json(TurnView::from(turn)).into_response();
+            applied(&mut response, limit);
+            return Ok(response);
+        }
+    }
+    let mut response = (
+        StatusCode::ACCEPTED,
+        Json(AcceptedTurn {
+            turn_id: turn.id.0,
+            session_id: turn.session_id.0,
+            status: turn.status.into(),
+            events_url: events_url(turn.id),
+        }),
+    )
+        .into_response();
+    if let Ok(location) = HeaderValue::from_str(&format!("/v1/turns/{}", turn.id)) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+fn applied(response: &mut Response, limit: Duration) {
+    if let Ok(value) = HeaderValue::from_str(&format!("wait={}", limit.as_secs())) {
+        response.headers_mut().insert("preference-applied", value);
+    }
+}
+
+/// `wait=SECONDS` of `Prefer` (RFC 7240). What is not understood is ignored, as the RFC asks.
+fn preferred_wait(headers: &HeaderMap) -> Option<Duration> {
+    headers
+        .get_all("prefer")
+        .iter()
+        .filter_map(|v| v.to_str().ok())
+        .flat_map(|v| v.split([',', ';']))
+        .find_map(|p| p.trim().strip_prefix("wait="))
+        .and_then(|seconds| seconds.trim_matches('"').parse().ok())
+        .map(|seconds| Duration::from_secs(seconds).min(MAX_WAIT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preference_is_honoured_up_to_its_limit_and_nonsense_ignored() {
+        let wait = |text: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("prefer", HeaderValue::from_static(text));
+            preferred_wait(&headers)
+        };
+        assert_eq!(wait("wait=60"), Some(Duration::from_secs(60)));
+        assert_eq!(wait("respond-async, wait=5"), Some(Duration::from_secs(5)));
+        assert_eq!(wait("wait=99999"), Some(MAX_WAIT));
+        assert_eq!(wait("wait=soon"), None);
+    }
+}
