@@ -167,7 +167,7 @@ impl Default for LearningSettings {
             lease: Duration::from_secs(60),
             poll: Duration::from_secs(1),
             max_attempts: 8,
-            batch: 500,
+            batch: 200,
         }
     }
 }

@@ -248,8 +248,8 @@ impl Context<'_> {
             }
             messages.push(PromptMessage {
                 role: message.role,
-                content: message.content.clone(),
-                name: message.name.clone(),
+                content: spoken(message),
+                name: None,
                 tool_calls: message.tool_calls.clone(),
                 tool_call_id: message.tool_call_id.clone(),
             });
@@ -263,6 +263,14 @@ impl Context<'_> {
             }
         }
         messages
+    }
+}
+
+/// What is said, with the speaker's name where there is one: models' own `name` field takes few characters and few models read it.
+fn spoken(message: &Message) -> String {
+    match &message.name {
+        Some(name) if message.role == Role::User => format!("{name}: {}", message.content),
+        _ => message.content.clone(),
     }
 }
 

@@ -1,0 +1,292 @@
+//! What derived work reads, and the commits that apply it and remove its job.
+
+use async_trait::async_trait;
+use sqlx::SqliteConnection;
+use tidemark_application::ports::jobs::{ClaimedJob, JobWriteError};
+use tidemark_application::ports::learning::{
+    ConsolidationCommit, IndexCommit, LearningRepository, LearningSnapshot, Strengthened,
+    TaughtMessage,
+};
+use tidemark_application::ports::memories::IndexedMemory;
+use tidemark_application::ports::store::StoreResult;
+use tidemark_domain::ids::{Owner, SessionId, Timestamp};
+
+use super::errors::store_error;
+use super::messages::message_columns;
+use super::rows::{self, Row, fingerprint, micros, owned};
+use super::sessions::session_columns;
+use super::statements::statements;
+use super::{SqliteStore, jobs, memories, owners};
+
+statements! {
+    /// While a turn runs nobody else appends, so what lies before its first message is closed.
+    SNAPSHOT = concat!("SELECT ", session_columns!(), ", owners.erase_epoch, \
+         coalesce((SELECT t.first_seq - 1 FROM turns t WHERE t.tenant_id = s.tenant_id AND t.owner_id = s.owner_id \
+             AND t.session_id = s.id AND t.status IN ('running', 'awaiting_approval')), s.message_count) AS last_closed \
+         FROM sessions s JOIN owners ON owners.tenant_id = s.tenant_id AND owners.owner_id = s.owner_id \
+         WHERE s.tenant_id = ?1 AND s.owner_id = ?2 AND s.id = ?3");
+    TAUGHT = concat!("SELECT ", message_columns!(), ", coalesce(t.status = 'cancelled', 0) AS cancelled FROM messages m \
+         LEFT JOIN turns t ON t.tenant_id = m.tenant_id AND t.owner_id = m.owner_id AND t.id = m.turn_id \
+         WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.session_id = ?3 AND m.seq > ?4 AND m.seq <= ?5 \
+         ORDER BY m.seq LIMIT ?6");
+    MOVE_INDEXED = "UPDATE sessions SET indexed_seq = ?5 \
+                    WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3 AND indexed_seq = ?4";
+    MOVE_BOUNDARY = "UPDATE sessions SET last_consolidated = ?5 \
+                     WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3 AND last_consolidated = ?4";
+    STRENGTHEN = "UPDATE memories SET confidence = ?5, version = version + 1 \
+                  WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3 AND version = ?4 RETURNING fingerprint";
+    COUNT_USE =
+        "WITH used AS MATERIALIZED ( \
+             SELECT unhex(replace(r.value ->> 'id', '-', '')) AS id, count(DISTINCT t.id) AS times \
+             FROM turns t, json_each(t.recalled) r \
+             WHERE t.tenant_id = ?1 AND t.owner_id = ?2 AND t.session_id = ?3 AND t.status = 'completed' AND t.use_counted = 0 \
+             GROUP BY 1) \
+         UPDATE memories SET access_count = access_count + (SELECT times FROM used WHERE used.id = memories.id), \
+             last_access = max(last_access, ?4) \
+         WHERE tenant_id = ?1 AND owner_id = ?2 AND id IN (SELECT id FROM used)";
+    MARK_COUNTED = "UPDATE turns SET use_counted = 1 \
+                    WHERE tenant_id = ?1 AND owner_id = ?2 AND session_id = ?3 AND status = 'completed' AND use_counted = 0";
+}
+
+/// Removes the job and makes sure that nothing was erased since its work was decided on.
+async fn begin(
+    connection: &mut SqliteConnection,
+    claim: &ClaimedJob,
+    erase_epoch: i64,
+) -> Result<(), JobWriteError> {
+    jobs::finish(connection, claim).await?;
+    if owners::erase_epoch(connection, claim.job.owner).await? == erase_epoch {
+        Ok(())
+    } else {
+        Err(JobWriteError::Conflict)
+    }
+}
+
+/// Moves one of a session's cursors, if it is where the work found it.
+async fn move_cursor(
+    connection: &mut SqliteConnection,
+    statement: &'static str,
+    claim: &ClaimedJob,
+    from: i64,
+    to: i64,
+) -> Result<(), JobWriteError> {
+    let moved = owned(statement, claim.job.owner)
+        .bind(claim.job.session_id.0)
+        .bind(from)
+        .bind(to)
+        .execute(connection)
+        .await
+        .map_err(store_error)?;
+    if moved.rows_affected() == 1 {
+        Ok(())
+    } else {
+        Err(JobWriteError::Conflict)
+    }
+}
+
+async fn index(
+    connection: &mut SqliteConnection,
+    claim: ClaimedJob,
+    commit: IndexCommit,
+) -> Result<(), JobWriteError> {
+    begin(connection, &claim, commit.erase_epoch).await?;
+    move_cursor(
+        connection,
+        MOVE_INDEXED,
+        &claim,
+        commit.from_seq,
+        commit.to_seq,
+    )
+    .await?;
+    let job = &claim.job;
+    for memory in &commit.memories {
+        memories::add(connection, job.owner, memory).await?;
+    }
+    jobs::enqueue(
+        connection,
+        job.owner,
+        job.session_id,
+        &commit.jobs,
+        commit.now,
+    )
+    .await?;
+    Ok(())
+}
+
+async fn strengthen(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    strengthened: Strengthened,
+) -> Result<(), JobWriteError> {
+    let row = owned(STRENGTHEN, owner)
+        .bind(strengthened.id.0)
+        .bind(strengthened.version)
+        .bind(strengthened.confidence)
+        .fetch_optional(&mut *connection)
+        .await
+        .map_err(store_error)?
+        .ok_or(JobWriteError::Conflict)?;
+    let print: &[u8] = Row::of("memories", &row).get("fingerprint")?;
+    let sources = memories::teaching(connection, owner, print, strengthened.sources).await?;
+    Ok(memories::add_sources(connection, owner, strengthened.id, &sources).await?)
+}
+
+/// New memories as they may be stored: without sources that were forgotten for what they say, each identity once.
+async fn admitted(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    new: Vec<IndexedMemory>,
+) -> StoreResult<Vec<IndexedMemory>> {
+    let mut admitted: Vec<IndexedMemory> = Vec::with_capacity(new.len());
+    for mut item in new {
+        let taught = !item.memory.sources.is_empty();
+        let print = fingerprint(&item.identity);
+        item.memory.sources =
+            memories::teaching(connection, owner, &print, item.memory.sources).await?;
+        let forgotten = taught && item.memory.sources.is_empty();
+        if !forgotten && !admitted.iter().any(|a| a.identity == item.identity) {
+            admitted.push(item);
+        }
+    }
+    Ok(admitted)
+}
+
+async fn consolidate(
+    connection: &mut SqliteConnection,
+    claim: ClaimedJob,
+    commit: ConsolidationCommit,
+) -> Result<(), JobWriteError> {
+    begin(connection, &claim, commit.erase_epoch).await?;
+    move_cursor(
+        connection,
+        MOVE_BOUNDARY,
+        &claim,
+        commit.from_seq,
+        commit.to_seq,
+    )
+    .await?;
+    let job = &claim.job;
+    for strengthened in commit.strengthened {
+        strengthen(connection, job.owner, strengthened).await?;
+    }
+    let new = admitted(connection, job.owner, commit.new).await?;
+    let identities: Vec<String> = new.iter().map(|item| item.identity.clone()).collect();
+    if memories::any_current(connection, job.owner, &identities).await? {
+        return Err(JobWriteError::Conflict);
+    }
+    for item in &new {
+        memories::add(connection, job.owner, item).await?;
+    }
+    jobs::enqueue(
+        connection,
+        job.owner,
+        job.session_id,
+        &commit.jobs,
+        commit.now,
+    )
+    .await?;
+    Ok(())
+}
+
+async fn count_use(
+    connection: &mut SqliteConnection,
+    claim: ClaimedJob,
+    now: Timestamp,
+) -> Result<u64, JobWriteError> {
+    jobs::finish(connection, &claim).await?;
+    let (owner, session) = (claim.job.owner, claim.job.session_id);
+    let counted = owned(COUNT_USE, owner)
+        .bind(session.0)
+        .bind(micros(now))
+        .execute(&mut *connection)
+        .await
+        .map_err(store_error)?;
+    owned(MARK_COUNTED, owner)
+        .bind(session.0)
+        .execute(connection)
+        .await
+        .map_err(store_error)?;
+    Ok(counted.rows_affected())
+}
+
+#[async_trait]
+impl LearningRepository for SqliteStore {
+    async fn learning_snapshot(
+        &self,
+        owner: Owner,
+        session: SessionId,
+    ) -> StoreResult<Option<LearningSnapshot>> {
+        let found = owned(SNAPSHOT, owner)
+            .bind(session.0)
+            .fetch_optional(&self.readers)
+            .await
+            .map_err(store_error)?;
+        found
+            .map(|row| {
+                let session = rows::session(&row)?;
+                let row = Row::of("sessions", &row);
+                Ok(LearningSnapshot {
+                    session,
+                    erase_epoch: row.get("erase_epoch")?,
+                    last_closed: row.get("last_closed")?,
+                })
+            })
+            .transpose()
+    }
+
+    async fn taught_messages(
+        &self,
+        owner: Owner,
+        session: SessionId,
+        after: i64,
+        up_to: i64,
+        limit: u32,
+    ) -> StoreResult<Vec<TaughtMessage>> {
+        let found = owned(TAUGHT, owner)
+            .bind(session.0)
+            .bind(after)
+            .bind(up_to)
+            .bind(i64::from(limit))
+            .fetch_all(&self.readers)
+            .await
+            .map_err(store_error)?;
+        found
+            .iter()
+            .map(|row| {
+                Ok(TaughtMessage {
+                    message: rows::message(row)?,
+                    cancelled: Row::of("turns", row).get("cancelled")?,
+                })
+            })
+            .collect()
+    }
+
+    async fn commit_index(
+        &self,
+        claim: &ClaimedJob,
+        commit: IndexCommit,
+    ) -> Result<(), JobWriteError> {
+        let claim = claim.clone();
+        self.writer
+            .write(move |c| Box::pin(index(c, claim, commit)))
+            .await
+    }
+
+    async fn commit_consolidation(
+        &self,
+        claim: &ClaimedJob,
+        commit: ConsolidationCommit,
+    ) -> Result<(), JobWriteError> {
+        let claim = claim.clone();
+        self.writer
+            .write(move |c| Box::pin(consolidate(c, claim, commit)))
+            .await
+    }
+
+    async fn commit_use(&self, claim: &ClaimedJob, now: Timestamp) -> Result<u64, JobWriteError> {
+        let claim = claim.clone();
+        self.writer
+            .write(move |c| Box::pin(count_use(c, claim, now)))
+            .await
+    }
+}

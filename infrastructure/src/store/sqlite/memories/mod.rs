@@ -1,0 +1,118 @@
+//! Memories: kept and found, never ordered by worth.
+
+mod read;
+mod remember;
+mod remove;
+mod write;
+
+use async_trait::async_trait;
+use tidemark_application::ports::memories::{
+    IndexedMemory, LexicalRows, MemoryFilter, MemoryRepository,
+};
+use tidemark_application::ports::sessions::CreateError;
+use tidemark_application::ports::store::{Created, Cursor, Idempotency, Page, StoreResult};
+use tidemark_domain::ids::{MemoryId, MessageId, Owner, Timestamp};
+use tidemark_domain::memory::{Memory, Scope};
+use tidemark_domain::session::Message;
+
+pub(super) use self::read::any_current;
+pub(super) use self::remove::withdraw;
+pub(super) use self::write::{add, add_sources, teaching};
+use super::{SqliteStore, lexical, messages};
+
+macro_rules! memory_columns {
+    () => {
+        "m.id, m.content, m.scope, m.kind, m.layer, m.state, m.importance, m.confidence, m.trust, m.pinned, m.fact_key, \
+         m.session_id, m.valid_from, m.valid_to, m.expires_at, m.created_at, m.access_count, m.last_access, m.version, \
+         (SELECT json_group_array(json_array(hex(s.message_id), hex(s.session_id), s.seq) ORDER BY s.session_id, s.seq) \
+             FROM memory_sources s WHERE s.tenant_id = m.tenant_id AND s.owner_id = m.owner_id AND s.memory_id = m.id) AS sources"
+    };
+}
+use memory_columns;
+
+/// Every statement on memories.
+#[cfg(test)]
+pub(super) fn all_statements() -> Vec<&'static str> {
+    [
+        read::STATEMENTS,
+        remember::STATEMENTS,
+        remove::STATEMENTS,
+        write::STATEMENTS,
+    ]
+    .concat()
+}
+
+#[async_trait]
+impl MemoryRepository for SqliteStore {
+    async fn remember(
+        &self,
+        owner: Owner,
+        items: Vec<IndexedMemory>,
+        idempotency: Option<Idempotency>,
+        now: Timestamp,
+    ) -> Result<Created<Vec<Memory>>, CreateError> {
+        self.writer
+            .write(move |c| Box::pin(remember::remember(c, owner, items, idempotency, now)))
+            .await
+    }
+
+    async fn memories(&self, owner: Owner, ids: &[MemoryId]) -> StoreResult<Vec<Memory>> {
+        read::by_ids(&self.readers, owner, ids).await
+    }
+
+    async fn list_memories(
+        &self,
+        owner: Owner,
+        filter: &MemoryFilter,
+        after: Option<Cursor>,
+        limit: u32,
+    ) -> StoreResult<Page<Memory>> {
+        read::list(&self.readers, owner, filter, after, limit).await
+    }
+
+    async fn forget(&self, owner: Owner, ids: &[MemoryId], now: Timestamp) -> StoreResult<u64> {
+        let ids = ids.to_vec();
+        self.writer
+            .write(move |c| Box::pin(remove::forget(c, owner, ids, now)))
+            .await
+    }
+
+    async fn lexical(
+        &self,
+        owner: Owner,
+        terms: &[String],
+        scopes: &[Scope],
+        now: Timestamp,
+    ) -> StoreResult<LexicalRows> {
+        lexical::rows(&self.readers, owner, terms, scopes, now).await
+    }
+
+    async fn preferences(
+        &self,
+        owner: Owner,
+        now: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Vec<Memory>> {
+        read::preferences(&self.readers, owner, now, limit).await
+    }
+
+    async fn memories_from(
+        &self,
+        owner: Owner,
+        messages: &[MessageId],
+    ) -> StoreResult<Vec<Memory>> {
+        read::from_messages(&self.readers, owner, messages).await
+    }
+
+    async fn memories_by_identity(
+        &self,
+        owner: Owner,
+        identities: &[String],
+    ) -> StoreResult<Vec<(String, Memory)>> {
+        read::by_identities(&self.readers, owner, identities).await
+    }
+
+    async fn unindexed(&self, owner: Owner, limit: u32) -> StoreResult<Vec<Message>> {
+        messages::unindexed(&self.readers, owner, limit).await
+    }
+}

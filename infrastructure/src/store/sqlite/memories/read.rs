@@ -1,0 +1,151 @@
+//! Reading memories.
+
+use sqlx::sqlite::SqliteRow;
+use sqlx::{SqliteConnection, SqliteExecutor, SqlitePool};
+use tidemark_application::ports::memories::MemoryFilter;
+use tidemark_application::ports::store::{Cursor, Page, StoreResult};
+use tidemark_domain::ids::{MemoryId, MessageId, Owner, Timestamp};
+use tidemark_domain::memory::{Kind, Layer, Memory, Scope, State};
+use uuid::Uuid;
+
+use super::memory_columns;
+use crate::store::sqlite::errors::store_error;
+use crate::store::sqlite::rows::{self, Row, fingerprint, hex_list, json, micros, owned};
+use crate::store::sqlite::sessions::{behind, page};
+use crate::store::sqlite::statements::statements;
+
+statements! {
+    BY_IDS = concat!("SELECT ", memory_columns!(), " FROM memories m \
+                      WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.id IN (SELECT unhex(value) FROM json_each(?3))");
+    /// `lower` knows ASCII alone, which is what is promised.
+    LIST = concat!("SELECT ", memory_columns!(), " FROM memories m \
+                    WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND (m.created_at, m.id) < (?3, ?4) \
+                    AND (?5 IS NULL OR m.scope = ?5) AND (?6 IS NULL OR m.kind = ?6) AND (?7 IS NULL OR m.layer = ?7) \
+                    AND (?8 IS NULL OR m.state = ?8) AND (?9 IS NULL OR m.session_id = ?9) \
+                    AND (?10 IS NULL OR instr(lower(m.content), lower(?10)) > 0) \
+                    AND m.created_at >= ?11 AND (?12 IS NULL OR m.created_at < ?12) \
+                    ORDER BY m.created_at DESC, m.id DESC LIMIT ?13");
+    PREFERENCES = concat!("SELECT ", memory_columns!(), " FROM memories m \
+                           WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.state = 'current' AND m.scope = 'user_profile' \
+                           AND m.kind = 'preference' AND (m.expires_at IS NULL OR m.expires_at > ?3) \
+                           ORDER BY m.valid_from DESC, m.id DESC LIMIT ?4");
+    FROM_MESSAGES = concat!("SELECT ", memory_columns!(), " FROM ( \
+                                 SELECT DISTINCT o.memory_id FROM json_each(?3) asked \
+                                 CROSS JOIN memory_sources o INDEXED BY memory_sources_by_message \
+                                 ON o.tenant_id = ?1 AND o.owner_id = ?2 AND o.message_id = unhex(asked.value)) learned \
+                             CROSS JOIN memories m ON m.tenant_id = ?1 AND m.owner_id = ?2 AND m.id = learned.memory_id");
+    BY_IDENTITIES = concat!("SELECT m.identity, ", memory_columns!(), " FROM json_each(?3) asked CROSS JOIN memories m INDEXED BY memories_by_identity \
+                             ON m.tenant_id = ?1 AND m.owner_id = ?2 AND m.fingerprint = unhex(asked.value ->> 0) \
+                             AND m.identity = asked.value ->> 1 \
+                             WHERE m.state = 'current' AND m.layer = 'semantic'");
+}
+
+fn read_all(found: &[SqliteRow]) -> StoreResult<Vec<Memory>> {
+    found.iter().map(rows::memory).collect()
+}
+
+pub(super) async fn by_ids(
+    executor: impl SqliteExecutor<'_>,
+    owner: Owner,
+    ids: &[MemoryId],
+) -> StoreResult<Vec<Memory>> {
+    let found = owned(BY_IDS, owner)
+        .bind(hex_list(ids.iter().map(|id| id.0)))
+        .fetch_all(executor)
+        .await
+        .map_err(store_error)?;
+    read_all(&found)
+}
+
+pub(super) async fn list(
+    readers: &SqlitePool,
+    owner: Owner,
+    filter: &MemoryFilter,
+    after: Option<Cursor>,
+    limit: u32,
+) -> StoreResult<Page<Memory>> {
+    let (at, id) = behind(after);
+    let found = owned(LIST, owner)
+        .bind(at)
+        .bind(id)
+        .bind(filter.scope.map(Scope::as_str))
+        .bind(filter.kind.map(Kind::as_str))
+        .bind(filter.layer.map(Layer::as_str))
+        .bind(filter.state.map(State::as_str))
+        .bind(filter.session_id.map(|s| s.0))
+        .bind(filter.text.as_deref())
+        .bind(filter.created_from.map_or(i64::MIN, micros))
+        .bind(filter.created_to.map(micros))
+        .bind(i64::from(limit) + 1)
+        .fetch_all(readers)
+        .await
+        .map_err(store_error)?;
+    Ok(page(read_all(&found)?, limit))
+}
+
+pub(super) async fn preferences(
+    readers: &SqlitePool,
+    owner: Owner,
+    now: Timestamp,
+    limit: u32,
+) -> StoreResult<Vec<Memory>> {
+    let found = owned(PREFERENCES, owner)
+        .bind(micros(now))
+        .bind(i64::from(limit))
+        .fetch_all(readers)
+        .await
+        .map_err(store_error)?;
+    read_all(&found)
+}
+
+pub(super) async fn from_messages(
+    readers: &SqlitePool,
+    owner: Owner,
+    messages: &[MessageId],
+) -> StoreResult<Vec<Memory>> {
+    let found = owned(FROM_MESSAGES, owner)
+        .bind(hex_list(messages.iter().map(|id| id.0)))
+        .fetch_all(readers)
+        .await
+        .map_err(store_error)?;
+    read_all(&found)
+}
+
+pub(super) async fn by_identities(
+    executor: impl SqliteExecutor<'_>,
+    owner: Owner,
+    identities: &[String],
+) -> StoreResult<Vec<(String, Memory)>> {
+    let asked: Vec<_> = identities
+        .iter()
+        .map(|identity| {
+            let print = Uuid::from_bytes(fingerprint(identity));
+            (print.simple().to_string(), identity)
+        })
+        .collect();
+    let found = owned(BY_IDENTITIES, owner)
+        .bind(json(&asked)?)
+        .fetch_all(executor)
+        .await
+        .map_err(store_error)?;
+    found
+        .iter()
+        .map(|row| {
+            Ok((
+                Row::of("memories", row).get("identity")?,
+                rows::memory(row)?,
+            ))
+        })
+        .collect()
+}
+
+/// Whether a current semantic memory has one of these identities.
+pub(in crate::store::sqlite) async fn any_current(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    identities: &[String],
+) -> StoreResult<bool> {
+    Ok(!by_identities(connection, owner, identities)
+        .await?
+        .is_empty())
+}

@@ -1,0 +1,151 @@
+//! What is learned from messages that go away.
+
+use tidemark_application::ports::jobs::JobWriteError;
+use tidemark_application::ports::learning::{IndexCommit, LearningRepository};
+use tidemark_application::ports::memories::{IndexedMemory, MemoryRepository};
+use tidemark_domain::memory::analysis::document;
+use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State, Trust, chunk_id};
+use tidemark_domain::session::Message;
+
+use super::*;
+
+/// A chunk as indexing makes it.
+pub(super) fn chunk(message: &Message) -> IndexedMemory {
+    let now = message.created_at;
+    IndexedMemory {
+        identity: message.content.to_lowercase(),
+        document: document(&message.content),
+        memory: Memory {
+            id: chunk_id(message.id, 0),
+            content: message.content.clone(),
+            scope: Scope::ProjectContext,
+            kind: Kind::Fact,
+            layer: Layer::Episodic,
+            state: State::Current,
+            importance: 3,
+            confidence: 1.0,
+            trust: Trust::User,
+            pinned: false,
+            key: None,
+            session_id: Some(message.session_id),
+            sources: vec![Source {
+                message_id: message.id,
+                session_id: message.session_id,
+                seq: message.seq,
+            }],
+            valid_from: now,
+            valid_to: None,
+            expires_at: None,
+            created_at: now,
+            access_count: 0,
+            last_access: now,
+            version: 1,
+        },
+    }
+}
+
+async fn rows_of(store: &SqliteStore, memory: tidemark_domain::ids::MemoryId) -> (i64, i64) {
+    let count = "SELECT (SELECT count(*) FROM memory_terms WHERE memory_id = ?1), \
+                 (SELECT count(*) FROM memory_sources WHERE memory_id = ?1)";
+    sqlx::query_as(count)
+        .bind(memory.0)
+        .fetch_one(&store.readers)
+        .await
+        .unwrap()
+}
+
+/// A committed turn whose user's message is indexed.
+async fn indexed(fixture: &Fixture, session: SessionId) -> (Started, IndexedMemory) {
+    let started = fixture.started(session).await;
+    let committed = fixture.store.commit_turn(started.key, fixture.commit());
+    committed.await.unwrap();
+    let claim = fixture.store.claim_job(LEASE).await.unwrap().unwrap();
+    let snapshot = fixture.store.learning_snapshot(fixture.owner, session);
+    let snapshot = snapshot.await.unwrap().unwrap();
+    let memory = chunk(&started.message);
+    let commit = IndexCommit {
+        erase_epoch: snapshot.erase_epoch,
+        from_seq: snapshot.session.indexed_seq,
+        to_seq: snapshot.last_closed,
+        memories: vec![memory.clone()],
+        jobs: Vec::new(),
+        now: fixture.now,
+    };
+    fixture.store.commit_index(&claim, commit).await.unwrap();
+    (started, memory)
+}
+
+#[tokio::test]
+async fn a_memory_that_goes_takes_its_postings_with_it_however_it_goes() {
+    let fixture = Fixture::new().await;
+    let (store, owner) = (&fixture.store, fixture.owner);
+    let asked = ["budget".to_owned()];
+    for way in ["forgotten", "session deleted", "turn replaced"] {
+        let session = fixture.session().await;
+        let (started, memory) = indexed(&fixture, session).await;
+        let id = memory.memory.id;
+        let (terms, sources) = rows_of(store, id).await;
+        assert_eq!(terms, memory.document.terms.len() as i64);
+        assert_eq!(sources, 1);
+        match way {
+            "forgotten" => {
+                assert_eq!(store.forget(owner, &[id], fixture.now).await.unwrap(), 1);
+            }
+            "session deleted" => {
+                assert!(store.delete_session(owner, session, true).await.unwrap());
+            }
+            _ => {
+                let replacing = AcceptTurn {
+                    replaces: Some(started.key.turn_id),
+                    ..fixture.turn(session)
+                };
+                store.accept_turn(replacing).await.unwrap();
+            }
+        }
+        assert_eq!(rows_of(store, id).await, (0, 0), "{way}");
+        let left = store.lexical(owner, &asked, &[], fixture.now);
+        assert_eq!(left.await.unwrap().stats.documents, 0, "{way}");
+    }
+}
+
+#[tokio::test]
+async fn a_replacement_voids_learning_that_has_read_what_it_removes() {
+    let fixture = Fixture::new().await;
+    let session = fixture.session().await;
+    let started = fixture.started(session).await;
+    fixture
+        .store
+        .commit_turn(started.key, fixture.commit())
+        .await
+        .unwrap();
+    let claim = fixture.store.claim_job(LEASE).await.unwrap().unwrap();
+    let snapshot = fixture
+        .store
+        .learning_snapshot(fixture.owner, session)
+        .await
+        .unwrap()
+        .unwrap();
+    let replacing = AcceptTurn {
+        replaces: Some(started.key.turn_id),
+        now: fixture.now + TimeDelta::seconds(1),
+        ..fixture.turn(session)
+    };
+    fixture.store.accept_turn(replacing).await.unwrap();
+    let again = fixture.start(session).await.unwrap();
+    fixture
+        .store
+        .commit_turn(again.key, fixture.commit())
+        .await
+        .unwrap();
+    let stale = IndexCommit {
+        erase_epoch: snapshot.erase_epoch,
+        from_seq: 0,
+        to_seq: snapshot.last_closed,
+        memories: Vec::new(),
+        jobs: Vec::new(),
+        now: fixture.now,
+    };
+    let refused = fixture.store.commit_index(&claim, stale).await;
+    assert!(matches!(refused, Err(JobWriteError::Conflict)));
+    assert!(fixture.store.finish_job(&claim).await.is_ok());
+}

@@ -1,0 +1,110 @@
+//! Opening and reopening the file.
+
+use super::*;
+
+#[tokio::test]
+async fn a_second_opening_of_the_same_file_is_refused_with_its_name_until_the_first_is_closed() {
+    let fixture = Fixture::new().await;
+    let options = SqliteOptions::new(path(fixture.directory.path()));
+    let refused = SqliteStore::open(options.clone()).await.unwrap_err();
+    assert!(matches!(refused, OpenError::InUse { .. }));
+    assert!(refused.to_string().contains("tidemark.db"), "{refused}");
+
+    fixture.store.close().await;
+    SqliteStore::open(options).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_file_in_a_missing_directory_or_that_is_no_database_is_refused_with_its_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join("absent").join("tidemark.db");
+    let refused = SqliteStore::open(SqliteOptions::new(&missing))
+        .await
+        .unwrap_err();
+    assert!(matches!(refused, OpenError::NoDirectory { .. }));
+    assert!(refused.to_string().contains("absent"), "{refused}");
+
+    let text = directory.path().join("notes.txt");
+    std::fs::write(&text, "These are notes and no database. ".repeat(100)).unwrap();
+    let refused = SqliteStore::open(SqliteOptions::new(&text))
+        .await
+        .unwrap_err();
+    assert!(refused.to_string().contains("notes.txt"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_schema_of_another_version_is_not_ready() {
+    let fixture = Fixture::new().await;
+    fixture.store.ready().await.unwrap();
+
+    let directory = tempfile::tempdir().unwrap();
+    let empty = SqliteStore::open(SqliteOptions {
+        migrate: false,
+        ..SqliteOptions::new(path(directory.path()))
+    })
+    .await
+    .unwrap();
+    let error = empty.ready().await.unwrap_err();
+    assert!(error.to_string().contains("schema"), "{error}");
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_is_there_after_a_restart() {
+    let mut fixture = Fixture::new().await;
+    let session = fixture.session().await;
+    let started = fixture.started(session).await;
+    let turn = fixture
+        .store
+        .commit_turn(started.key, fixture.commit())
+        .await
+        .unwrap();
+    fixture.reopen().await;
+    assert_eq!(
+        fixture.store.turn(fixture.owner, turn.id).await.unwrap(),
+        Some(turn)
+    );
+    let history = fixture
+        .store
+        .history(fixture.owner, session, None, 10)
+        .await;
+    let said: Vec<_> = history.unwrap().into_iter().map(|m| m.content).collect();
+    assert_eq!(said, ["What is the budget?", "It is 400k."]);
+}
+
+#[tokio::test]
+async fn a_restart_voids_the_leases_of_turns_and_jobs_at_once() {
+    let mut fixture = Fixture::new().await;
+    let session = fixture.session().await;
+    let done = fixture.started(session).await;
+    fixture
+        .store
+        .commit_turn(done.key, fixture.commit())
+        .await
+        .unwrap();
+    let claimed = fixture.store.claim_job(LEASE).await.unwrap().unwrap();
+    let running = fixture.started(session).await;
+    assert!(fixture.store.claim_job(LEASE).await.unwrap().is_none());
+    assert!(fixture.store.lapsed_turns(10).await.unwrap().is_empty());
+    let refused = fixture
+        .store
+        .close_turn(running.key, fixture.interrupted())
+        .await;
+    assert!(matches!(refused, Err(TurnWriteError::Fenced)));
+
+    fixture.reopen().await;
+
+    assert_eq!(fixture.store.lapsed_turns(10).await.unwrap(), [running.key]);
+    let closed = fixture
+        .store
+        .close_turn(running.key, fixture.interrupted())
+        .await
+        .unwrap();
+    assert_eq!(
+        closed.terminal_seq,
+        Some(terminal_seq_after_loss(EVENT_BLOCK))
+    );
+    let again = fixture.store.claim_job(LEASE).await.unwrap().unwrap();
+    assert_eq!(again.job.id, claimed.job.id);
+    assert_eq!(again.job.attempts, 2);
+    assert!(again.token > claimed.token);
+}

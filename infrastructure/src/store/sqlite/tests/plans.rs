@@ -1,0 +1,55 @@
+//! How statements are carried out.
+
+use sqlx::Row;
+
+use super::*;
+
+/// Indexes of open or unfinished things alone, which may be walked.
+const SMALL: [&str; 6] = [
+    "turns_running",
+    "turns_queued",
+    "jobs_leased",
+    "sessions_unindexed",
+    "memories_profile",
+    "owners",
+];
+
+/// What may cost as much as an owner has, or all have, and why.
+fn may_walk(sql: &str) -> bool {
+    // Statistics of ranking and of the metrics; the migrations; and a check for children of a new owner that is skipped when run.
+    sql.contains("sum(m.term_count)")
+        || sql.starts_with("SELECT kind, state, count(*)")
+        || sql.contains("_sqlx_migrations")
+        || sql.starts_with("INSERT INTO owners")
+}
+
+#[tokio::test]
+async fn the_cost_of_no_statement_grows_with_what_an_owner_has_ever_stored() {
+    let fixture = Fixture::new().await;
+    let mut walks = Vec::new();
+    for sql in all_statements().into_iter().filter(|sql| !may_walk(sql)) {
+        let explain = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
+        let plan = sqlx::query(explain)
+            .fetch_all(&fixture.store.readers)
+            .await
+            .unwrap();
+        for step in plan {
+            let step: String = step.get("detail");
+            let generated = [
+                "VIRTUAL TABLE",
+                "CONSTANT ROW",
+                "(subquery",
+                "SCAN used",
+                "SCAN learned",
+            ];
+            let walks_all =
+                step.starts_with("SCAN") && !generated.iter().any(|name| step.contains(name));
+            let walks_an_owner = step.ends_with("(tenant_id=? AND owner_id=?)");
+            let small = SMALL.iter().any(|name| step.contains(name));
+            if (walks_all || walks_an_owner) && !small {
+                walks.push(format!("{step}\n    in {sql}"));
+            }
+        }
+    }
+    assert!(walks.is_empty(), "{}", walks.join("\n"));
+}

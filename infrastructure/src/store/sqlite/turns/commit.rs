@@ -1,0 +1,60 @@
+//! The commit boundary: the answer, the turn's state and the derived jobs become true together.
+
+use sqlx::SqliteConnection;
+use tidemark_application::ports::turns::{CommitTurn, TurnKey, TurnWriteError};
+use tidemark_domain::turn::{Turn, terminal_seq_after};
+
+use super::write::keyed;
+use super::{fenced, turn_columns};
+use crate::store::sqlite::errors::store_error;
+use crate::store::sqlite::rows::{self, json, micros, name};
+use crate::store::sqlite::statements::statements;
+use crate::store::sqlite::{jobs, messages};
+
+statements! {
+    /// A turn that waits for approval cannot complete. One that has shown no memory has no use to be counted.
+    COMPLETE = concat!(
+        "UPDATE turns SET status = 'completed', terminal_seq = ?6, text = ?7, message_id = ?8, finish_reason = ?9, \
+             usage = ?10, recalled = ?11, use_counted = ?12, ended_at = ?13, lease_until = 0 \
+         WHERE ", fenced!(), " AND status = 'running' RETURNING ", turn_columns!());
+}
+
+/// Commits a turn.
+pub(super) async fn commit(
+    connection: &mut SqliteConnection,
+    key: TurnKey,
+    commit: CommitTurn,
+) -> Result<Turn, TurnWriteError> {
+    let row = keyed(COMPLETE, key)
+        .bind(terminal_seq_after(commit.events_used))
+        .bind(&commit.answer.content)
+        .bind(commit.answer.id.0)
+        .bind(name(&commit.finish_reason)?)
+        .bind(json(&commit.usage)?)
+        .bind(json(&commit.recalled)?)
+        .bind(commit.recalled.is_empty())
+        .bind(micros(commit.now))
+        .fetch_optional(&mut *connection)
+        .await
+        .map_err(store_error)?
+        .ok_or(TurnWriteError::Fenced)?;
+    let turn = rows::turn(&row)?;
+    messages::append_said(
+        connection,
+        key.owner,
+        key.session_id,
+        key.turn_id,
+        vec![commit.answer],
+        commit.now,
+    )
+    .await?;
+    jobs::enqueue(
+        connection,
+        key.owner,
+        key.session_id,
+        &commit.jobs,
+        commit.now,
+    )
+    .await?;
+    Ok(turn)
+}
