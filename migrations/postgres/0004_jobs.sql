@@ -25,7 +25,7 @@ CREATE INDEX jobs_by_session ON jobs (tenant_id, owner_id, session_id);
 CREATE INDEX jobs_by_creation ON jobs (tenant_id, created_at DESC, id DESC);
 CREATE INDEX jobs_by_id ON jobs (tenant_id, id);
 -- For claims, over all tenants.
-CREATE INDEX jobs_due ON jobs (run_at) WHERE state IN ('pending', 'running');
+CREATE INDEX jobs_due ON jobs (run_at, id) WHERE state IN ('pending', 'running');
 
 ALTER TABLE jobs ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON jobs TO tidemark_app
@@ -45,7 +45,7 @@ AS $$
         FROM jobs d
         WHERE d.run_at <= statement_timestamp()
             AND (d.state = 'pending' OR (d.state = 'running' AND d.lease_until <= statement_timestamp()))
-        ORDER BY d.run_at
+        ORDER BY d.run_at, d.id
         LIMIT 1
         FOR UPDATE SKIP LOCKED
     ) due

@@ -36,8 +36,7 @@ CREATE INDEX memories_recallable ON memories (tenant_id, owner_id, scope) INCLUD
     WHERE state = 'current';
 CREATE INDEX memories_preferences ON memories (tenant_id, owner_id, valid_from DESC, id DESC)
     WHERE state = 'current' AND scope = 'user_profile' AND kind = 'preference';
-CREATE INDEX memories_by_identity ON memories (tenant_id, owner_id, identity_hash)
-    WHERE state = 'current' AND layer = 'semantic';
+CREATE INDEX memories_by_identity ON memories (tenant_id, owner_id, identity_hash) WHERE state = 'current';
 
 CREATE TABLE memory_sources (
     tenant_id uuid NOT NULL,

@@ -13,6 +13,7 @@ use tidemark_application::ports::memories::IndexedMemory;
 use tidemark_application::ports::store::{StoreError, StoreResult};
 use tidemark_domain::event::RecalledMemory;
 use tidemark_domain::ids::{Owner, SessionId, Timestamp};
+use tidemark_domain::memory::Layer;
 use tidemark_domain::session::{Message, Session};
 use uuid::Uuid;
 
@@ -146,12 +147,12 @@ fn check(holds: bool) -> Result<(), Abort<JobWriteError>> {
     }
 }
 
-/// Stores what was learned, without the sources that were forgotten; what has none left is passed over.
-async fn learn(
+/// What may be stored of what was learned: without the sources that were forgotten, and not what has none left then.
+async fn admitted(
     tx: &mut PgConnection,
     owner: Owner,
     items: &[IndexedMemory],
-) -> Result<(), sqlx::Error> {
+) -> Result<Vec<IndexedMemory>, sqlx::Error> {
     let pairs: Vec<_> = items
         .iter()
         .flat_map(|item| {
@@ -160,22 +161,16 @@ async fn learn(
         })
         .collect();
     let forgotten = forget::forgotten(tx, owner, &pairs).await?;
-    if forgotten.is_empty() {
-        return memories::insert(tx, owner, &items.iter().collect::<Vec<_>>()).await;
+    let mut admitted = items.to_vec();
+    if !forgotten.is_empty() {
+        admitted.retain_mut(|item| {
+            let (identity, sources) = (&item.identity, &mut item.memory.sources);
+            let taught = !sources.is_empty();
+            sources.retain(|source| !forgotten.contains(&(source.message_id, identity.clone())));
+            !taught || !sources.is_empty()
+        });
     }
-    let mut kept = Vec::with_capacity(items.len());
-    for item in items {
-        let mut item = item.clone();
-        let taught = !item.memory.sources.is_empty();
-        let identity = item.identity.clone();
-        item.memory
-            .sources
-            .retain(|source| !forgotten.contains(&(source.message_id, identity.clone())));
-        if !taught || !item.memory.sources.is_empty() {
-            kept.push(item);
-        }
-    }
-    memories::insert(tx, owner, &kept.iter().collect::<Vec<_>>()).await
+    Ok(admitted)
 }
 
 async fn commit_index(
@@ -187,7 +182,8 @@ async fn commit_index(
     let session = take(tx, claim).await?;
     check(session.indexed_seq == commit.from_seq)?;
     check(owners::lock(tx, owner).await? == commit.erase_epoch)?;
-    learn(tx, owner, &commit.memories).await?;
+    let new = admitted(tx, owner, &commit.memories).await?;
+    memories::insert(tx, owner, &new.iter().collect::<Vec<_>>()).await?;
     owned(MOVE_INDEX, owner)
         .bind(id.0)
         .bind(commit.to_seq)
@@ -206,17 +202,13 @@ async fn commit_consolidation(
     check(session.last_consolidated == commit.from_seq)?;
     check(owners::lock(tx, owner).await? == commit.erase_epoch)?;
     strengthen(tx, owner, commit).await?;
-    let identities: Vec<String> = commit
-        .new
-        .iter()
-        .map(|item| item.identity.clone())
-        .collect();
-    check(
-        memories::by_identity(tx, owner, &identities)
-            .await?
-            .is_empty(),
-    )?;
-    learn(tx, owner, &commit.new).await?;
+    let mut new = admitted(tx, owner, &commit.new).await?;
+    let mut said = BTreeSet::new();
+    new.retain(|item| said.insert(item.identity.clone()));
+    let identities: Vec<String> = said.into_iter().collect();
+    let present = memories::by_identity(tx, owner, &identities, &[Layer::Semantic]).await?;
+    check(present.is_empty())?;
+    memories::insert(tx, owner, &new.iter().collect::<Vec<_>>()).await?;
     owned(MOVE_BOUNDARY, owner)
         .bind(id.0)
         .bind(commit.to_seq)

@@ -11,7 +11,7 @@ use tidemark_application::ports::sessions::CreateError;
 use tidemark_application::ports::store::{Created, Cursor, Idempotency, Page, StoreResult};
 use tidemark_domain::ids::{MemoryId, MessageId, Owner, Timestamp};
 use tidemark_domain::memory::lexical::{CorpusStats, Posting, TermPostings};
-use tidemark_domain::memory::{Memory, Scope};
+use tidemark_domain::memory::{Layer, Memory, Scope};
 use tidemark_domain::session::Message;
 use uuid::Uuid;
 
@@ -228,7 +228,9 @@ impl MemoryRepository for PostgresStore {
     ) -> StoreResult<Vec<(String, Memory)>> {
         self.database
             .read(owner.tenant, identities.to_vec(), move |tx, identities| {
-                Box::pin(async move { Ok(memories::by_identity(tx, owner, identities).await?) })
+                Box::pin(async move {
+                    Ok(memories::by_identity(tx, owner, identities, &[Layer::Semantic]).await?)
+                })
             })
             .await
     }

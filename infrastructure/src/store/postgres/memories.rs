@@ -8,7 +8,7 @@ use sqlx::types::Json;
 use tidemark_application::ports::memories::{IndexedMemory, MemoryFilter};
 use tidemark_application::ports::sessions::CreateError;
 use tidemark_application::ports::store::{Created, Cursor, Idempotency, Page};
-use tidemark_domain::ids::{MemoryId, MessageId, Owner, SessionId, Timestamp};
+use tidemark_domain::ids::{MemoryId, Owner, Timestamp};
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State};
 use uuid::Uuid;
 
@@ -51,7 +51,7 @@ const BY_ID: &str = concat!(
 const BY_IDENTITY: &str = concat!(
     "SELECT m.identity, ",
     memory_columns!(),
-    " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.state = 'current' AND m.layer = 'semantic'
+    " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.state = 'current' AND m.layer = ANY($4)
         AND m.identity_hash IN (SELECT sha256(convert_to(i, 'UTF8')) FROM unnest($3::text[]) i)
       ORDER BY m.created_at, m.id"
 );
@@ -220,14 +220,21 @@ struct IdentifiedRow {
     memory: MemoryRow,
 }
 
-/// Current semantic memories of these identities, oldest first.
+/// Current memories of these identities in some layers, oldest first.
 pub(super) async fn by_identity(
     tx: &mut PgConnection,
     owner: Owner,
     identities: &[String],
+    layers: &[Layer],
 ) -> Result<Vec<(String, Memory)>, sqlx::Error> {
     let rows: Vec<IdentifiedRow> = owned_as(BY_IDENTITY, owner)
         .bind(identities)
+        .bind(
+            layers
+                .iter()
+                .map(|layer| layer.as_str())
+                .collect::<Vec<_>>(),
+        )
         .fetch_all(tx)
         .await?;
     rows.into_iter()
@@ -306,19 +313,22 @@ pub(super) async fn remember(
     }
     owners::lock(tx, owner).await?;
     let identities: Vec<String> = items.iter().map(|item| item.identity.clone()).collect();
-    let mut known: HashMap<String, Uuid> = by_identity(tx, owner, &identities)
+    // What was said in a conversation with the same words is not what the caller gave: only the same layer is the same memory.
+    let mut known: HashMap<(String, Layer), Uuid> = by_identity(tx, owner, &identities, Layer::ALL)
         .await?
         .into_iter()
         .filter(|(_, memory)| memory.expires_at.is_none_or(|at| at > now))
-        .map(|(identity, memory)| (identity, memory.id.0))
+        .map(|(identity, memory)| ((identity, memory.layer), memory.id.0))
         .collect();
     let mut new = Vec::new();
     let mut ids = Vec::with_capacity(items.len());
     for item in items {
-        let id = known.entry(item.identity.clone()).or_insert_with(|| {
-            new.push(item);
-            item.memory.id.0
-        });
+        let id = known
+            .entry((item.identity.clone(), item.memory.layer))
+            .or_insert_with(|| {
+                new.push(item);
+                item.memory.id.0
+            });
         ids.push(*id);
     }
     insert(tx, owner, &new).await?;

@@ -117,7 +117,7 @@ async fn store(
     let waits = row.of_session > 0;
     let refusal = if waits && wanted.reject_if_busy {
         Some(AcceptError::SessionBusy)
-    } else if row.queued >= wanted.max_queued {
+    } else if waits && row.queued >= wanted.max_queued {
         Some(AcceptError::QueueFull)
     } else if row.of_owner >= wanted.max_open_per_owner {
         Some(AcceptError::TooManyTurns)

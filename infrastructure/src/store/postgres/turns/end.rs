@@ -85,6 +85,10 @@ pub(super) async fn close(
     key: TurnKey,
     close: &CloseTurn,
 ) -> Result<Turn, Abort<TurnWriteError>> {
+    if !close.status.is_terminal() || close.status == TurnStatus::Completed {
+        let what = "only an answer completes a turn, and only an end closes it".to_owned();
+        return Err(sqlx::Error::InvalidArgument(what).into());
+    }
     let locked = write::lock(tx, key).await?;
     let terminal_seq = match close.closer {
         Closer::Runner { events_used } => terminal_seq_after(events_used),
