@@ -7,16 +7,16 @@ use uuid::Uuid;
 
 use super::rows::{owned, owned_as};
 
-/// Waits for a transaction that is reserving the same key. Takes over what is older than a day, and clears some of it.
+/// Waits for a transaction that is reserving the same key. Takes over what is older than a day; as each new record
+/// clears an old one, they do not pile up.
 const RESERVE: &str = "
-WITH expired AS (
-    SELECT i.operation, i.key FROM idempotency i
-    WHERE i.tenant_id = $1 AND i.owner_id = $2 AND i.created_at <= $8 AND (i.operation, i.key) <> ($3, $4)
-    ORDER BY i.created_at LIMIT 20
-    FOR UPDATE SKIP LOCKED
-), cleared AS (
-    DELETE FROM idempotency i USING expired e
-    WHERE i.tenant_id = $1 AND i.owner_id = $2 AND i.operation = e.operation AND i.key = e.key
+WITH cleared AS (
+    DELETE FROM idempotency WHERE ctid = (
+        SELECT e.ctid FROM idempotency e
+        WHERE e.tenant_id = $1 AND e.owner_id = $2 AND e.created_at <= $8 AND (e.operation, e.key) <> ($3, $4)
+        ORDER BY e.created_at LIMIT 1
+        FOR UPDATE SKIP LOCKED
+    )
 )
 INSERT INTO idempotency AS i (tenant_id, owner_id, operation, key, body_hash, resource_ids, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7)

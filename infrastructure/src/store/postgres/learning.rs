@@ -35,8 +35,10 @@ const SNAPSHOT: &str = concat!(
 const TAUGHT: &str = concat!(
     "SELECT ",
     message_columns!(),
-    ", coalesce(t.status = 'cancelled', false) AS cancelled
-      FROM messages m LEFT JOIN turns t ON t.tenant_id = m.tenant_id AND t.owner_id = m.owner_id AND t.id = m.turn_id
+    ", coalesce((
+        SELECT t.status = 'cancelled' FROM turns t WHERE t.tenant_id = $1 AND t.owner_id = $2 AND t.id = m.turn_id
+      ), false) AS cancelled
+      FROM messages m
       WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.session_id = $3 AND m.seq > $4 AND m.seq <= $5
       ORDER BY m.seq LIMIT $6"
 );

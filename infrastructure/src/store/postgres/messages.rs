@@ -51,14 +51,21 @@ const BY_ID: &str = concat!(
 );
 
 /// What recall must cover because it is committed but not yet indexed.
+///
+/// Subqueries rather than joins: until the tables have been analysed a join reads all messages of the owner for each session.
 const UNINDEXED: &str = concat!(
     "SELECT ",
     message_columns!(),
     " FROM sessions s
-      JOIN messages m ON m.tenant_id = s.tenant_id AND m.owner_id = s.owner_id AND m.session_id = s.id AND m.seq > s.indexed_seq
-      LEFT JOIN turns t ON t.tenant_id = m.tenant_id AND t.owner_id = m.owner_id AND t.id = m.turn_id
-      WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.indexed_seq < s.message_count AND m.learnable
-        AND (m.turn_id IS NULL OR t.status IN ('completed', 'failed', 'interrupted'))
+      CROSS JOIN LATERAL (
+        SELECT * FROM messages n
+        WHERE n.tenant_id = $1 AND n.owner_id = $2 AND n.session_id = s.id AND n.seq > s.indexed_seq AND n.learnable
+        OFFSET 0
+      ) m
+      WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.indexed_seq < s.message_count
+        AND (m.turn_id IS NULL OR (
+            SELECT t.status FROM turns t WHERE t.tenant_id = $1 AND t.owner_id = $2 AND t.id = m.turn_id
+        ) IN ('completed', 'failed', 'interrupted'))
       ORDER BY m.created_at DESC, m.id DESC LIMIT $3"
 );
 
