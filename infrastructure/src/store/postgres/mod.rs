@@ -1,1 +1,142 @@
-//! To be filled.
+//! The store on PostgreSQL (16 or newer): the only truth when several replicas run.
+//!
+//! - `schema`: migrations, and what is checked before anything is served
+//! - `transaction`: one operation, one transaction, one task
+//! - `rows`: rows as types
+//! - the rest is named for what it stores
+//!
+//! Writers that touch a session lock its row first, then turns, the owner, memories and jobs, always in this order. To add an
+//! operation: a statement as a constant (and in its module's `STATEMENTS`), a function on a connection, and a method that runs it.
+
+mod forget;
+mod idempotency;
+mod jobs;
+mod learning;
+mod lexical;
+mod memories;
+mod messages;
+mod owners;
+mod rows;
+mod schema;
+mod sessions;
+mod transaction;
+mod turns;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use sqlx::PgPool;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+
+pub use self::schema::SchemaMismatch;
+use self::transaction::Database;
+
+/// The role that every connection of the pool takes on.
+const APP_ROLE: &str = "tidemark_app";
+
+/// How long an operation waits for a connection before it is refused for load.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Statements kept prepared on each connection: all of this store's, with room.
+const STATEMENT_CACHE: usize = 256;
+
+/// Where the database is and how it is used.
+#[derive(Clone)]
+pub struct PostgresOptions {
+    /// `postgres://user:password@host:port/database`. The role needs to own the database's schema `public`, or to be allowed to create
+    /// in it, and to create the role `tidemark_app` unless that is there and granted to it.
+    pub url: String,
+    /// Apply what is missing of the schema.
+    pub migrate: bool,
+    /// How many connections may be open, at least 1.
+    pub max_connections: u32,
+}
+
+impl std::fmt::Debug for PostgresOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The address may hold a password.
+        f.debug_struct("PostgresOptions")
+            .field("migrate", &self.migrate)
+            .field("max_connections", &self.max_connections)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The store was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// The address cannot be read.
+    #[error("the address of the database is not a valid postgres:// URL")]
+    Address(#[source] sqlx::Error),
+    /// No connection could be made, or it broke.
+    #[error("the database cannot be reached")]
+    Unreachable(#[source] sqlx::Error),
+    /// A migration failed.
+    #[error("the database could not be migrated")]
+    Migration(#[source] sqlx::migrate::MigrateError),
+    /// Another process has been migrating for longer than anybody should.
+    #[error("another process holds the migration lock")]
+    MigrationLocked,
+    /// The schema is not this program's.
+    #[error(transparent)]
+    Schema(#[from] SchemaMismatch),
+    /// The role would not be bound by row-level security.
+    #[error("the role {role} must not be used: it {why}, so row-level security would not bind it")]
+    Role {
+        /// The effective role.
+        role: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+}
+
+/// All persistence ports on PostgreSQL.
+#[derive(Clone, Debug)]
+pub struct PostgresStore {
+    database: Database,
+}
+
+impl PostgresStore {
+    /// Opens the store: migrates if asked to, then checks the schema and the role that all connections work as.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub async fn connect(options: PostgresOptions) -> Result<Self, ConnectError> {
+        Self::connect_as(options, APP_ROLE).await
+    }
+
+    async fn connect_as(
+        options: PostgresOptions,
+        role: &'static str,
+    ) -> Result<Self, ConnectError> {
+        let address: PgConnectOptions = options.url.parse().map_err(ConnectError::Address)?;
+        let address = address
+            .application_name("tidemark")
+            .statement_cache_capacity(STATEMENT_CACHE);
+        schema::prepare(&address, options.migrate, role).await?;
+        Ok(Self {
+            database: Database::new(pool(address, options.max_connections, role)),
+        })
+    }
+
+    /// Waits for the operations that have begun, then closes all connections. Later operations are refused as unavailable.
+    pub async fn close(&self) {
+        self.database.close().await;
+    }
+}
+
+fn pool(address: PgConnectOptions, max_connections: u32, role: &'static str) -> PgPool {
+    PgPoolOptions::new()
+        .max_connections(max_connections.max(1))
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        // It would cost a round trip an operation; a dead connection is found when its transaction cannot begin.
+        .test_before_acquire(false)
+        .after_connect(move |connection, _| {
+            Box::pin(async move { schema::take_role(connection, role).await })
+        })
+        .connect_lazy_with(address)
+}

@@ -1,0 +1,352 @@
+//! What derived work reads, and how its effect is applied: together with the removal of its job, or not at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use async_trait::async_trait;
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use tidemark_application::ports::jobs::{ClaimedJob, JobWriteError};
+use tidemark_application::ports::learning::{
+    ConsolidationCommit, IndexCommit, LearningRepository, LearningSnapshot, TaughtMessage,
+};
+use tidemark_application::ports::memories::IndexedMemory;
+use tidemark_application::ports::store::{StoreError, StoreResult};
+use tidemark_domain::event::RecalledMemory;
+use tidemark_domain::ids::{Owner, SessionId, Timestamp};
+use tidemark_domain::memory::Layer;
+use tidemark_domain::session::{Message, Session};
+use uuid::Uuid;
+
+use super::rows::{MessageRow, SessionRow, message_columns, owned, owned_as, session_columns};
+use super::transaction::Abort;
+use super::{PostgresStore, forget, jobs, memories, owners, sessions};
+
+const SNAPSHOT: &str = concat!(
+    "SELECT ",
+    session_columns!(),
+    ", o.erase_epoch, coalesce((
+        SELECT r.first_seq - 1 FROM turns r
+        WHERE r.tenant_id = $1 AND r.owner_id = $2 AND r.session_id = s.id AND r.status IN ('running', 'awaiting_approval')
+      ), s.message_count) AS last_closed
+      FROM sessions s JOIN owners o ON o.tenant_id = s.tenant_id AND o.owner_id = s.owner_id
+      WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.id = $3"
+);
+
+const TAUGHT: &str = concat!(
+    "SELECT ",
+    message_columns!(),
+    ", coalesce((
+        SELECT t.status = 'cancelled' FROM turns t WHERE t.tenant_id = $1 AND t.owner_id = $2 AND t.id = m.turn_id
+      ), false) AS cancelled
+      FROM messages m
+      WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.session_id = $3 AND m.seq > $4 AND m.seq <= $5
+      ORDER BY m.seq LIMIT $6"
+);
+
+const MOVE_INDEX: &str =
+    "UPDATE sessions SET indexed_seq = $4 WHERE tenant_id = $1 AND owner_id = $2 AND id = $3";
+
+const MOVE_BOUNDARY: &str =
+    "UPDATE sessions SET last_consolidated = $4 WHERE tenant_id = $1 AND owner_id = $2 AND id = $3";
+
+const STRENGTHEN: &str = "
+UPDATE memories m SET confidence = n.confidence, version = m.version + 1
+FROM unnest($3::uuid[], $4::bigint[], $5::double precision[]) AS n (id, version, confidence)
+WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = n.id AND m.version = n.version
+RETURNING m.id, m.identity";
+
+const MARK_COUNTED: &str = "
+UPDATE turns t SET use_counted = true
+WHERE t.tenant_id = $1 AND t.owner_id = $2 AND t.session_id = $3 AND t.status = 'completed' AND NOT t.use_counted
+RETURNING t.recalled";
+
+/// Not a change of the memory in the sense of its version: chatting must not make an edit stale.
+const COUNT_USE: &str = "
+UPDATE memories m SET access_count = m.access_count + n.uses, last_access = greatest(m.last_access, $5)
+FROM unnest($3::uuid[], $4::bigint[]) AS n (id, uses)
+WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = n.id";
+
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[
+    SNAPSHOT,
+    TAUGHT,
+    MOVE_INDEX,
+    MOVE_BOUNDARY,
+    STRENGTHEN,
+    MARK_COUNTED,
+    COUNT_USE,
+];
+
+#[derive(sqlx::FromRow)]
+struct SnapshotRow {
+    #[sqlx(flatten)]
+    session: SessionRow,
+    erase_epoch: i64,
+    last_closed: i64,
+}
+
+#[derive(sqlx::FromRow)]
+struct TaughtRow {
+    #[sqlx(flatten)]
+    message: MessageRow,
+    cancelled: bool,
+}
+
+async fn snapshot(
+    tx: &mut PgConnection,
+    owner: Owner,
+    session: SessionId,
+) -> Result<Option<LearningSnapshot>, Abort<StoreError>> {
+    let row: Option<SnapshotRow> = owned_as(SNAPSHOT, owner)
+        .bind(session.0)
+        .fetch_optional(tx)
+        .await?;
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some(LearningSnapshot {
+        session: row.session.try_into()?,
+        erase_epoch: row.erase_epoch,
+        last_closed: row.last_closed,
+    }))
+}
+
+async fn taught(
+    tx: &mut PgConnection,
+    owner: Owner,
+    session: SessionId,
+    range: (i64, i64),
+    limit: u32,
+) -> Result<Vec<TaughtMessage>, Abort<StoreError>> {
+    let rows: Vec<TaughtRow> = owned_as(TAUGHT, owner)
+        .bind(session.0)
+        .bind(range.0)
+        .bind(range.1)
+        .bind(i64::from(limit))
+        .fetch_all(tx)
+        .await?;
+    rows.into_iter()
+        .map(|row| {
+            Ok(TaughtMessage {
+                message: Message::try_from(row.message)?,
+                cancelled: row.cancelled,
+            })
+        })
+        .collect()
+}
+
+/// Locks the session and takes the job away; then nothing else can apply it or move what it was decided on.
+async fn take(tx: &mut PgConnection, claim: &ClaimedJob) -> Result<Session, Abort<JobWriteError>> {
+    let job = &claim.job;
+    let session = sessions::lock(tx, job.owner, job.session_id).await?;
+    jobs::remove(tx, claim).await?;
+    session.ok_or(Abort::Decided(JobWriteError::Lost))
+}
+
+fn check(holds: bool) -> Result<(), Abort<JobWriteError>> {
+    if holds {
+        Ok(())
+    } else {
+        Err(Abort::Decided(JobWriteError::Conflict))
+    }
+}
+
+/// What may be stored of what was learned: without the sources that were forgotten, and not what has none left then.
+async fn admitted(
+    tx: &mut PgConnection,
+    owner: Owner,
+    items: &[IndexedMemory],
+) -> Result<Vec<IndexedMemory>, sqlx::Error> {
+    let pairs: Vec<_> = items
+        .iter()
+        .flat_map(|item| {
+            let sources = item.memory.sources.iter();
+            sources.map(|source| (source.message_id, item.identity.as_str()))
+        })
+        .collect();
+    let forgotten = forget::forgotten(tx, owner, &pairs).await?;
+    let mut admitted = items.to_vec();
+    if !forgotten.is_empty() {
+        admitted.retain_mut(|item| {
+            let (identity, sources) = (&item.identity, &mut item.memory.sources);
+            let taught = !sources.is_empty();
+            sources.retain(|source| !forgotten.contains(&(source.message_id, identity.clone())));
+            !taught || !sources.is_empty()
+        });
+    }
+    Ok(admitted)
+}
+
+async fn commit_index(
+    tx: &mut PgConnection,
+    claim: &ClaimedJob,
+    commit: &IndexCommit,
+) -> Result<(), Abort<JobWriteError>> {
+    let (owner, id) = (claim.job.owner, claim.job.session_id);
+    let session = take(tx, claim).await?;
+    check(session.indexed_seq == commit.from_seq)?;
+    check(owners::lock(tx, owner).await? == commit.erase_epoch)?;
+    let new = admitted(tx, owner, &commit.memories).await?;
+    memories::insert(tx, owner, &new.iter().collect::<Vec<_>>()).await?;
+    owned(MOVE_INDEX, owner)
+        .bind(id.0)
+        .bind(commit.to_seq)
+        .execute(&mut *tx)
+        .await?;
+    Ok(jobs::enqueue(tx, owner, id, &commit.jobs, commit.now).await?)
+}
+
+async fn commit_consolidation(
+    tx: &mut PgConnection,
+    claim: &ClaimedJob,
+    commit: &ConsolidationCommit,
+) -> Result<(), Abort<JobWriteError>> {
+    let (owner, id) = (claim.job.owner, claim.job.session_id);
+    let session = take(tx, claim).await?;
+    check(session.last_consolidated == commit.from_seq)?;
+    check(owners::lock(tx, owner).await? == commit.erase_epoch)?;
+    strengthen(tx, owner, commit).await?;
+    let mut new = admitted(tx, owner, &commit.new).await?;
+    let mut said = BTreeSet::new();
+    new.retain(|item| said.insert(item.identity.clone()));
+    let identities: Vec<String> = said.into_iter().collect();
+    let present = memories::by_identity(tx, owner, &identities, &[Layer::Semantic]).await?;
+    check(present.is_empty())?;
+    memories::insert(tx, owner, &new.iter().collect::<Vec<_>>()).await?;
+    owned(MOVE_BOUNDARY, owner)
+        .bind(id.0)
+        .bind(commit.to_seq)
+        .execute(&mut *tx)
+        .await?;
+    Ok(jobs::enqueue(tx, owner, id, &commit.jobs, commit.now).await?)
+}
+
+async fn strengthen(
+    tx: &mut PgConnection,
+    owner: Owner,
+    commit: &ConsolidationCommit,
+) -> Result<(), Abort<JobWriteError>> {
+    let said_again = &commit.strengthened;
+    if said_again.is_empty() {
+        return Ok(());
+    }
+    let changed: Vec<(Uuid, String)> = owned_as(STRENGTHEN, owner)
+        .bind(said_again.iter().map(|s| s.id.0).collect::<Vec<_>>())
+        .bind(said_again.iter().map(|s| s.version).collect::<Vec<_>>())
+        .bind(said_again.iter().map(|s| s.confidence).collect::<Vec<_>>())
+        .fetch_all(&mut *tx)
+        .await?;
+    check(changed.len() == said_again.len())?;
+    let identities: BTreeMap<Uuid, String> = changed.into_iter().collect();
+    let sources: Vec<_> = said_again
+        .iter()
+        .flat_map(|s| s.sources.iter().map(move |source| (s.id, *source)))
+        .collect();
+    let pairs: Vec<_> = sources
+        .iter()
+        .filter_map(|(id, source)| Some((source.message_id, identities.get(&id.0)?.as_str())))
+        .collect();
+    let forgotten = forget::forgotten(tx, owner, &pairs).await?;
+    let sources = sources
+        .into_iter()
+        .filter(|(id, source)| {
+            let identity = identities.get(&id.0).cloned().unwrap_or_default();
+            !forgotten.contains(&(source.message_id, identity))
+        })
+        .collect();
+    Ok(memories::add_sources(tx, owner, sources).await?)
+}
+
+async fn commit_use(
+    tx: &mut PgConnection,
+    claim: &ClaimedJob,
+    now: Timestamp,
+) -> Result<u64, Abort<JobWriteError>> {
+    let owner = claim.job.owner;
+    take(tx, claim).await?;
+    let turns: Vec<(Json<Vec<RecalledMemory>>,)> = owned_as(MARK_COUNTED, owner)
+        .bind(claim.job.session_id.0)
+        .fetch_all(&mut *tx)
+        .await?;
+    let mut uses: BTreeMap<Uuid, i64> = BTreeMap::new();
+    for (Json(recalled),) in turns {
+        let shown: BTreeSet<Uuid> = recalled.into_iter().map(|memory| memory.id.0).collect();
+        for id in shown {
+            *uses.entry(id).or_default() += 1;
+        }
+    }
+    if uses.is_empty() {
+        return Ok(0);
+    }
+    owners::lock(tx, owner).await?;
+    let (ids, counts): (Vec<Uuid>, Vec<i64>) = uses.into_iter().unzip();
+    let counted = owned(COUNT_USE, owner)
+        .bind(ids)
+        .bind(counts)
+        .bind(now)
+        .execute(tx)
+        .await?;
+    Ok(counted.rows_affected())
+}
+
+#[async_trait]
+impl LearningRepository for PostgresStore {
+    async fn learning_snapshot(
+        &self,
+        owner: Owner,
+        session: SessionId,
+    ) -> StoreResult<Option<LearningSnapshot>> {
+        self.database
+            .read(owner.tenant, (), move |tx, ()| {
+                Box::pin(snapshot(tx, owner, session))
+            })
+            .await
+    }
+
+    async fn taught_messages(
+        &self,
+        owner: Owner,
+        session: SessionId,
+        after: i64,
+        up_to: i64,
+        limit: u32,
+    ) -> StoreResult<Vec<TaughtMessage>> {
+        self.database
+            .read(owner.tenant, (), move |tx, ()| {
+                Box::pin(taught(tx, owner, session, (after, up_to), limit))
+            })
+            .await
+    }
+
+    async fn commit_index(
+        &self,
+        claim: &ClaimedJob,
+        commit: IndexCommit,
+    ) -> Result<(), JobWriteError> {
+        let input = (claim.clone(), commit);
+        self.database
+            .write(claim.job.owner.tenant, input, |tx, (claim, commit)| {
+                Box::pin(commit_index(tx, claim, commit))
+            })
+            .await
+    }
+
+    async fn commit_consolidation(
+        &self,
+        claim: &ClaimedJob,
+        commit: ConsolidationCommit,
+    ) -> Result<(), JobWriteError> {
+        let input = (claim.clone(), commit);
+        self.database
+            .write(claim.job.owner.tenant, input, |tx, (claim, commit)| {
+                Box::pin(commit_consolidation(tx, claim, commit))
+            })
+            .await
+    }
+
+    async fn commit_use(&self, claim: &ClaimedJob, now: Timestamp) -> Result<u64, JobWriteError> {
+        self.database
+            .write(claim.job.owner.tenant, claim.clone(), move |tx, claim| {
+                Box::pin(commit_use(tx, claim, now))
+            })
+            .await
+    }
+}

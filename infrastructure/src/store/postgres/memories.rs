@@ -1,0 +1,348 @@
+//! Memories: kept, and found by what they are. How they are found by their words is in `lexical`, how they are lost in `forget`.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::Serialize;
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use tidemark_application::ports::memories::{IndexedMemory, MemoryFilter};
+use tidemark_application::ports::sessions::CreateError;
+use tidemark_application::ports::store::{Created, Cursor, Idempotency, Page};
+use tidemark_domain::ids::{MemoryId, Owner, Timestamp};
+use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State};
+use uuid::Uuid;
+
+use super::idempotency::{self, Reservation};
+use super::messages::page;
+use super::rows::{MemoryRow, all, memory_columns, owned, owned_as};
+use super::transaction::Abort;
+use super::{lexical, owners};
+
+/// Passes over ids that exist or were forgotten.
+const INSERT: &str = "
+INSERT INTO memories (tenant_id, owner_id, id, content, scope, kind, layer, state, importance, confidence, trust, pinned, key, session_id,
+    identity, identity_hash, term_count, valid_from, valid_to, expires_at, created_at, access_count, last_access, version)
+SELECT $1, $2, n.id, n.content, n.scope, n.kind, n.layer, n.state, n.importance, n.confidence, n.trust, n.pinned, n.key, n.session_id,
+    n.identity, sha256(convert_to(n.identity, 'UTF8')), n.term_count, n.valid_from, n.valid_to, n.expires_at, n.created_at,
+    n.access_count, n.last_access, n.version
+FROM jsonb_to_recordset($3) AS n (id uuid, content text, scope text, kind text, layer text, state text, importance smallint,
+    confidence double precision, trust text, pinned boolean, key text, session_id uuid, identity text, term_count bigint,
+    valid_from timestamptz, valid_to timestamptz, expires_at timestamptz, created_at timestamptz, access_count bigint,
+    last_access timestamptz, version bigint)
+WHERE NOT EXISTS (
+    SELECT FROM tombstones b
+    WHERE b.tenant_id = $1 AND b.owner_id = $2 AND b.subject_id = n.id AND b.identity_hash = ''
+)
+ON CONFLICT (tenant_id, owner_id, id) DO NOTHING
+RETURNING id";
+
+const ADD_SOURCES: &str = "
+INSERT INTO memory_sources (tenant_id, owner_id, memory_id, message_id, session_id, seq)
+SELECT $1, $2, n.memory_id, n.message_id, n.session_id, n.seq
+FROM unnest($3::uuid[], $4::uuid[], $5::uuid[], $6::bigint[]) AS n (memory_id, message_id, session_id, seq)
+ON CONFLICT (tenant_id, owner_id, memory_id, message_id) DO NOTHING";
+
+const BY_ID: &str = concat!(
+    "SELECT ",
+    memory_columns!(),
+    " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = ANY($3)"
+);
+
+const BY_IDENTITY: &str = concat!(
+    "SELECT m.identity, ",
+    memory_columns!(),
+    " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.state = 'current' AND m.layer = ANY($4)
+        AND m.identity_hash IN (SELECT sha256(convert_to(i, 'UTF8')) FROM unnest($3::text[]) i)
+      ORDER BY m.created_at, m.id"
+);
+
+const FROM_MESSAGES: &str = concat!(
+    "SELECT ",
+    memory_columns!(),
+    " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id IN (
+        SELECT f.memory_id FROM memory_sources f WHERE f.tenant_id = $1 AND f.owner_id = $2 AND f.message_id = ANY($3)
+      )"
+);
+
+const LIST: &str = concat!(
+    "SELECT ",
+    memory_columns!(),
+    " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2
+        AND ($3::text IS NULL OR m.scope = $3) AND ($4::text IS NULL OR m.kind = $4)
+        AND ($5::text IS NULL OR m.layer = $5) AND ($6::text IS NULL OR m.state = $6)
+        AND ($7::uuid IS NULL OR m.session_id = $7)
+        AND ($8::text IS NULL OR strpos(lower(m.content COLLATE \"C\"), lower($8 COLLATE \"C\")) > 0)
+        AND ($9::timestamptz IS NULL OR m.created_at >= $9) AND ($10::timestamptz IS NULL OR m.created_at < $10)
+        AND ($11::timestamptz IS NULL OR (m.created_at, m.id) < ($11, $12::uuid))
+      ORDER BY m.created_at DESC, m.id DESC LIMIT $13"
+);
+
+const PREFERENCES: &str = concat!(
+    "SELECT ",
+    memory_columns!(),
+    " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2
+        AND m.state = 'current' AND m.scope = 'user_profile' AND m.kind = 'preference'
+        AND (m.expires_at IS NULL OR m.expires_at > $3)
+      ORDER BY m.valid_from DESC, m.id DESC LIMIT $4"
+);
+
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[
+    INSERT,
+    ADD_SOURCES,
+    BY_ID,
+    BY_IDENTITY,
+    FROM_MESSAGES,
+    LIST,
+    PREFERENCES,
+];
+
+/// A memory as `INSERT` takes it.
+#[derive(Serialize)]
+struct NewRow<'a> {
+    id: Uuid,
+    content: &'a str,
+    scope: &'static str,
+    kind: &'static str,
+    layer: &'static str,
+    state: &'static str,
+    importance: u8,
+    confidence: f64,
+    trust: &'static str,
+    pinned: bool,
+    key: Option<&'a str>,
+    session_id: Option<Uuid>,
+    identity: &'a str,
+    term_count: u32,
+    valid_from: Timestamp,
+    valid_to: Option<Timestamp>,
+    expires_at: Option<Timestamp>,
+    created_at: Timestamp,
+    access_count: i64,
+    last_access: Timestamp,
+    version: i64,
+}
+
+impl<'a> From<&'a IndexedMemory> for NewRow<'a> {
+    fn from(item: &'a IndexedMemory) -> Self {
+        let memory = &item.memory;
+        Self {
+            id: memory.id.0,
+            content: &memory.content,
+            scope: memory.scope.as_str(),
+            kind: memory.kind.as_str(),
+            layer: memory.layer.as_str(),
+            state: memory.state.as_str(),
+            importance: memory.importance,
+            confidence: memory.confidence,
+            trust: memory.trust.as_str(),
+            pinned: memory.pinned,
+            key: memory.key.as_deref(),
+            session_id: memory.session_id.map(|session| session.0),
+            identity: &item.identity,
+            term_count: item.document.len,
+            valid_from: memory.valid_from,
+            valid_to: memory.valid_to,
+            expires_at: memory.expires_at,
+            created_at: memory.created_at,
+            access_count: memory.access_count,
+            last_access: memory.last_access,
+            version: memory.version,
+        }
+    }
+}
+
+/// Stores memories with their sources and terms. Whoever calls holds the owner's lock.
+pub(super) async fn insert(
+    tx: &mut PgConnection,
+    owner: Owner,
+    items: &[&IndexedMemory],
+) -> Result<(), sqlx::Error> {
+    if items.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<NewRow<'_>> = items.iter().map(|item| NewRow::from(*item)).collect();
+    let stored: Vec<(Uuid,)> = owned_as(INSERT, owner)
+        .bind(Json(rows))
+        .fetch_all(&mut *tx)
+        .await?;
+    let stored: HashSet<Uuid> = stored.into_iter().map(|(id,)| id).collect();
+    let stored: Vec<&IndexedMemory> = items
+        .iter()
+        .copied()
+        .filter(|item| stored.contains(&item.memory.id.0))
+        .collect();
+    let sources = stored
+        .iter()
+        .flat_map(|item| item.memory.sources.iter().map(|s| (item.memory.id, *s)));
+    add_sources(tx, owner, sources.collect()).await?;
+    lexical::insert(tx, owner, &stored).await
+}
+
+pub(super) async fn add_sources(
+    tx: &mut PgConnection,
+    owner: Owner,
+    sources: Vec<(MemoryId, Source)>,
+) -> Result<(), sqlx::Error> {
+    if sources.is_empty() {
+        return Ok(());
+    }
+    let column =
+        |of: fn(&(MemoryId, Source)) -> Uuid| -> Vec<Uuid> { sources.iter().map(of).collect() };
+    owned(ADD_SOURCES, owner)
+        .bind(column(|(memory, _)| memory.0))
+        .bind(column(|(_, source)| source.message_id.0))
+        .bind(column(|(_, source)| source.session_id.0))
+        .bind(
+            sources
+                .iter()
+                .map(|(_, source)| source.seq)
+                .collect::<Vec<_>>(),
+        )
+        .execute(tx)
+        .await?;
+    Ok(())
+}
+
+pub(super) async fn by_id(
+    tx: &mut PgConnection,
+    owner: Owner,
+    ids: &[Uuid],
+) -> Result<Vec<Memory>, sqlx::Error> {
+    let rows: Vec<MemoryRow> = owned_as(BY_ID, owner).bind(ids).fetch_all(tx).await?;
+    all(rows)
+}
+
+#[derive(sqlx::FromRow)]
+struct IdentifiedRow {
+    identity: String,
+    #[sqlx(flatten)]
+    memory: MemoryRow,
+}
+
+/// Current memories of these identities in some layers, oldest first.
+pub(super) async fn by_identity(
+    tx: &mut PgConnection,
+    owner: Owner,
+    identities: &[String],
+    layers: &[Layer],
+) -> Result<Vec<(String, Memory)>, sqlx::Error> {
+    let rows: Vec<IdentifiedRow> = owned_as(BY_IDENTITY, owner)
+        .bind(identities)
+        .bind(
+            layers
+                .iter()
+                .map(|layer| layer.as_str())
+                .collect::<Vec<_>>(),
+        )
+        .fetch_all(tx)
+        .await?;
+    rows.into_iter()
+        .map(|row| Ok((row.identity, row.memory.try_into()?)))
+        .collect()
+}
+
+pub(super) async fn from_messages(
+    tx: &mut PgConnection,
+    owner: Owner,
+    messages: &[Uuid],
+) -> Result<Vec<Memory>, sqlx::Error> {
+    let rows: Vec<MemoryRow> = owned_as(FROM_MESSAGES, owner)
+        .bind(messages)
+        .fetch_all(tx)
+        .await?;
+    all(rows)
+}
+
+pub(super) async fn list(
+    tx: &mut PgConnection,
+    owner: Owner,
+    filter: &MemoryFilter,
+    after: Option<Cursor>,
+    limit: u32,
+) -> Result<Page<Memory>, sqlx::Error> {
+    let rows: Vec<MemoryRow> = owned_as(LIST, owner)
+        .bind(filter.scope.map(Scope::as_str))
+        .bind(filter.kind.map(Kind::as_str))
+        .bind(filter.layer.map(Layer::as_str))
+        .bind(filter.state.map(State::as_str))
+        .bind(filter.session_id.map(|session| session.0))
+        .bind(filter.text.as_deref())
+        .bind(filter.created_from)
+        .bind(filter.created_to)
+        .bind(after.map(|cursor| cursor.at))
+        .bind(after.map(|cursor| cursor.id))
+        .bind(i64::from(limit) + 1)
+        .fetch_all(tx)
+        .await?;
+    Ok(page(all(rows)?, limit))
+}
+
+pub(super) async fn preferences(
+    tx: &mut PgConnection,
+    owner: Owner,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<Memory>, sqlx::Error> {
+    let rows: Vec<MemoryRow> = owned_as(PREFERENCES, owner)
+        .bind(now)
+        .bind(i64::from(limit))
+        .fetch_all(tx)
+        .await?;
+    all(rows)
+}
+
+/// Stores what a caller gives, but nothing that is remembered already.
+pub(super) async fn remember(
+    tx: &mut PgConnection,
+    owner: Owner,
+    items: &[IndexedMemory],
+    key: Option<&Idempotency>,
+    now: Timestamp,
+) -> Result<Created<Vec<Memory>>, Abort<CreateError>> {
+    let wanted: Vec<Uuid> = items.iter().map(|item| item.memory.id.0).collect();
+    match idempotency::reserve(tx, owner, key, &wanted, now).await? {
+        Reservation::Made => {}
+        Reservation::Mismatch => return Err(Abort::Decided(CreateError::IdempotencyMismatch)),
+        Reservation::Earlier(ids) => {
+            return Ok(Created {
+                value: in_order(by_id(tx, owner, &ids).await?, &ids),
+                replayed: true,
+            });
+        }
+    }
+    owners::lock(tx, owner).await?;
+    let identities: Vec<String> = items.iter().map(|item| item.identity.clone()).collect();
+    // What was said in a conversation with the same words is not what the caller gave: only the same layer is the same memory.
+    let mut known: HashMap<(String, Layer), Uuid> = by_identity(tx, owner, &identities, Layer::ALL)
+        .await?
+        .into_iter()
+        .filter(|(_, memory)| memory.expires_at.is_none_or(|at| at > now))
+        .map(|(identity, memory)| ((identity, memory.layer), memory.id.0))
+        .collect();
+    let mut new = Vec::new();
+    let mut ids = Vec::with_capacity(items.len());
+    for item in items {
+        let id = known
+            .entry((item.identity.clone(), item.memory.layer))
+            .or_insert_with(|| {
+                new.push(item);
+                item.memory.id.0
+            });
+        ids.push(*id);
+    }
+    insert(tx, owner, &new).await?;
+    if ids != wanted {
+        idempotency::rename(tx, owner, key, &ids, now).await?;
+    }
+    Ok(Created {
+        value: in_order(by_id(tx, owner, &ids).await?, &ids),
+        replayed: false,
+    })
+}
+
+/// The memories in the order of the ids, as often as these name them.
+fn in_order(memories: Vec<Memory>, ids: &[Uuid]) -> Vec<Memory> {
+    let found: HashMap<Uuid, Memory> = memories.into_iter().map(|m| (m.id.0, m)).collect();
+    ids.iter().filter_map(|id| found.get(id).cloned()).collect()
+}

@@ -1,0 +1,96 @@
+//! Whom data belongs to.
+
+use async_trait::async_trait;
+use sqlx::PgConnection;
+use tidemark_application::ports::owners::OwnerRepository;
+use tidemark_application::ports::store::{StoreError, StoreResult};
+use tidemark_domain::ids::{Owner, OwnerId, TenantId, UserName};
+
+use super::rows::{owned, owned_as};
+use super::transaction::Abort;
+use super::{PostgresStore, schema};
+
+const FIND: &str = "SELECT owner_id FROM owners WHERE tenant_id = $1 AND name = $2";
+
+/// Waits for whoever is making the same owner, and then makes none.
+const MAKE: &str =
+    "INSERT INTO owners (tenant_id, name) VALUES ($1, $2) ON CONFLICT (tenant_id, name) DO NOTHING";
+
+/// Writers of an owner's memories take turns, so that what they have checked holds until they commit.
+const LOCK: &str =
+    "SELECT erase_epoch FROM owners WHERE tenant_id = $1 AND owner_id = $2 FOR NO KEY UPDATE";
+
+const RAISE_EPOCH: &str =
+    "UPDATE owners SET erase_epoch = erase_epoch + 1 WHERE tenant_id = $1 AND owner_id = $2";
+
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[FIND, MAKE, LOCK, RAISE_EPOCH];
+
+/// Locks the owner for changes of its memories and tells its epoch.
+pub(super) async fn lock(tx: &mut PgConnection, owner: Owner) -> Result<i64, sqlx::Error> {
+    let (epoch,) = owned_as(LOCK, owner).fetch_one(tx).await?;
+    Ok(epoch)
+}
+
+/// Refuses whatever was decided on the owner's messages before now. Locks the owner.
+pub(super) async fn raise_epoch(tx: &mut PgConnection, owner: Owner) -> Result<(), sqlx::Error> {
+    owned(RAISE_EPOCH, owner).execute(tx).await?;
+    Ok(())
+}
+
+async fn find(
+    tx: &mut PgConnection,
+    tenant: TenantId,
+    user: &UserName,
+) -> Result<Option<OwnerId>, sqlx::Error> {
+    sqlx::query_scalar(FIND)
+        .bind(tenant.0)
+        .bind(user.as_str())
+        .fetch_optional(tx)
+        .await
+        .map(|id: Option<i64>| id.map(OwnerId))
+}
+
+async fn resolve(
+    tx: &mut PgConnection,
+    tenant: TenantId,
+    user: &UserName,
+) -> Result<OwnerId, Abort<StoreError>> {
+    if let Some(id) = find(tx, tenant, user).await? {
+        return Ok(id);
+    }
+    sqlx::query(MAKE)
+        .bind(tenant.0)
+        .bind(user.as_str())
+        .execute(&mut *tx)
+        .await?;
+    Ok(find(tx, tenant, user)
+        .await?
+        .ok_or(sqlx::Error::RowNotFound)?)
+}
+
+#[async_trait]
+impl OwnerRepository for PostgresStore {
+    async fn resolve_owner(&self, tenant: TenantId, user: &UserName) -> StoreResult<Owner> {
+        let id = self
+            .database
+            .write(tenant, user.clone(), move |tx, user| {
+                Box::pin(resolve(tx, tenant, user))
+            })
+            .await?;
+        Ok(Owner { tenant, id })
+    }
+
+    async fn ready(&self) -> StoreResult<()> {
+        let checked = self
+            .database
+            .before_tenant((), |tx, ()| {
+                Box::pin(async move { Ok(schema::check(tx).await?) })
+            })
+            .await?;
+        checked.map_err(|mismatch| StoreError::Corrupt {
+            what: "the schema".to_owned(),
+            source: Some(Box::new(mismatch)),
+        })
+    }
+}

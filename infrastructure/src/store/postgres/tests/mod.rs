@@ -1,0 +1,7 @@
+//! What only this store promises; what every store promises is in the conformance suite.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod connections;
+mod isolation;
+mod schema;
+mod steps;

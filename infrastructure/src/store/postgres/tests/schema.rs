@@ -1,0 +1,126 @@
+//! Migrations, and the statements that rely on them.
+
+use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
+use tidemark_application::ports::owners::OwnerRepository;
+use tidemark_application::ports::store::StoreError;
+
+use super::super::testing::TestDatabase;
+use super::super::{
+    ConnectError, PostgresStore, SchemaMismatch, forget, idempotency, jobs, learning, lexical,
+    memories, messages, owners, schema, sessions, turns,
+};
+
+fn statements() -> Vec<&'static str> {
+    [
+        forget::STATEMENTS,
+        idempotency::STATEMENTS,
+        jobs::STATEMENTS,
+        learning::STATEMENTS,
+        lexical::STATEMENTS,
+        memories::STATEMENTS,
+        messages::STATEMENTS,
+        owners::STATEMENTS,
+        schema::STATEMENTS,
+        sessions::STATEMENTS,
+        &turns::statements(),
+    ]
+    .concat()
+}
+
+#[tokio::test]
+async fn every_statement_can_be_prepared_by_the_role_that_runs_it() {
+    let database = TestDatabase::create().await;
+    database.store().await;
+    let mut connection = database.connection().await;
+    sqlx::raw_sql("SET ROLE tidemark_app")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    for statement in statements() {
+        connection
+            .prepare(AssertSqlSafe(statement).into_sql_str())
+            .await
+            .unwrap_or_else(|error| panic!("{error}: {statement}"));
+    }
+}
+
+#[test]
+fn every_statement_is_listed_for_the_test_that_prepares_it() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store/postgres");
+    let mut declared = 0;
+    for folder in [folder.to_owned(), format!("{folder}/turns")] {
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.is_file() {
+                let text = std::fs::read_to_string(path).unwrap();
+                declared += text
+                    .lines()
+                    .filter(|line| line.starts_with("const ") && line.contains(": &str ="))
+                    .count();
+            }
+        }
+    }
+    // The role's name is the only other text constant.
+    assert_eq!(declared - 1, statements().len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_that_start_at_once_migrate_one_database_once() {
+    let database = TestDatabase::create().await;
+    let stores =
+        futures::future::join_all((0..4).map(|_| PostgresStore::connect(database.options())));
+    for store in stores.await {
+        let store = store.unwrap();
+        store.ready().await.unwrap();
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_is_not_migrated_is_refused_unless_it_may_be_migrated() {
+    let database = TestDatabase::create().await;
+    let mut options = database.options();
+    options.migrate = false;
+    let refused = PostgresStore::connect(options.clone()).await;
+    assert!(matches!(
+        refused,
+        Err(ConnectError::Schema(SchemaMismatch::Missing))
+    ));
+
+    database.store().await;
+    let store = PostgresStore::connect(options.clone()).await.unwrap();
+    store.ready().await.unwrap();
+
+    database
+        .execute("DELETE FROM _sqlx_migrations WHERE version = 6")
+        .await;
+    assert!(matches!(
+        store.ready().await,
+        Err(StoreError::Corrupt { .. })
+    ));
+    let refused = PostgresStore::connect(options).await;
+    assert!(matches!(
+        refused,
+        Err(ConnectError::Schema(SchemaMismatch::NotApplied(6)))
+    ));
+}
+
+#[tokio::test]
+async fn a_database_that_a_later_version_has_migrated_is_refused() {
+    let database = TestDatabase::create().await;
+    let store = database.store().await;
+    database
+        .execute(
+            "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+             VALUES (9999, 'later', true, '', 0)",
+        )
+        .await;
+    assert!(store.ready().await.is_err());
+    let mut options = database.options();
+    options.migrate = false;
+    let refused = PostgresStore::connect(options).await;
+    assert!(matches!(
+        refused,
+        Err(ConnectError::Schema(SchemaMismatch::Foreign(9999)))
+    ));
+}

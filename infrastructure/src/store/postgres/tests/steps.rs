@@ -1,0 +1,347 @@
+//! Steps of a conversation, and the races that only concurrent transactions have.
+
+use std::time::Duration;
+
+use sqlx::{Connection, PgConnection};
+use tidemark_application::ports::jobs::{JobKind, JobRepository, NewJob};
+use tidemark_application::ports::learning::{IndexCommit, LearningRepository};
+use tidemark_application::ports::memories::{IndexedMemory, MemoryRepository};
+use tidemark_application::ports::sessions::{NewSession, SessionRepository};
+use tidemark_application::ports::store::Idempotency;
+use tidemark_application::ports::turns::{
+    AcceptTurn, CommitTurn, NewMessage, Started, TurnRepository, TurnSession,
+};
+use tidemark_domain::ids::{JobId, MemoryId, MessageId, Owner, SessionId, TenantId, TurnId};
+use tidemark_domain::memory::analysis::document;
+use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State, Trust};
+use tidemark_domain::session::{MemoryMode, Role};
+use tidemark_domain::turn::{FinishReason, Usage};
+
+use super::super::testing::{TestDatabase, new_id, now, owner};
+use super::super::{PostgresStore, jobs, sessions};
+
+pub(super) fn new_session() -> NewSession {
+    NewSession {
+        id: SessionId(new_id()),
+        title: Some("a session".to_owned()),
+        labels: vec!["one".to_owned()],
+        channel: "api".to_owned(),
+        memory: MemoryMode::On,
+        now: now(),
+    }
+}
+
+pub(super) fn accept_turn(owner: Owner, session: TurnSession) -> AcceptTurn {
+    AcceptTurn {
+        owner,
+        id: TurnId(new_id()),
+        session,
+        input: "what is the budget?".to_owned(),
+        memory: None,
+        reject_if_busy: false,
+        replaces: None,
+        max_queued: 8,
+        max_open_per_owner: 1_000,
+        idempotency: Some(Idempotency {
+            key: new_id().to_string(),
+            operation: "POST /v1/turns".to_owned(),
+            body_hash: [7; 32],
+        }),
+        now: now(),
+    }
+}
+
+pub(super) fn job(kind: JobKind) -> NewJob {
+    NewJob {
+        id: JobId(new_id()),
+        kind,
+    }
+}
+
+pub(super) fn commit(jobs: Vec<NewJob>) -> CommitTurn {
+    CommitTurn {
+        answer: NewMessage {
+            id: MessageId(new_id()),
+            role: Role::Assistant,
+            content: "300k".to_owned(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            partial: false,
+            learnable: true,
+        },
+        finish_reason: FinishReason::Stop,
+        usage: Usage::default(),
+        recalled: Vec::new(),
+        events_used: 3,
+        jobs,
+        now: now(),
+    }
+}
+
+pub(super) async fn started(store: &PostgresStore, owner: Owner, session: SessionId) -> Started {
+    store
+        .start_turn(
+            owner,
+            session,
+            MessageId(new_id()),
+            Duration::from_secs(30),
+            64,
+            now(),
+        )
+        .await
+        .unwrap()
+        .expect("a turn starts")
+}
+
+/// A session with one answered turn, whose index job is pending.
+pub(super) async fn answered(store: &PostgresStore, owner: Owner) -> SessionId {
+    let session = new_session();
+    let id = session.id;
+    store
+        .accept_turn(accept_turn(owner, TurnSession::New(session)))
+        .await
+        .unwrap();
+    let started = started(store, owner, id).await;
+    store
+        .commit_turn(started.key, commit(vec![job(JobKind::Index)]))
+        .await
+        .unwrap();
+    id
+}
+
+pub(super) fn memory(content: &str, sources: Vec<Source>) -> IndexedMemory {
+    IndexedMemory {
+        memory: Memory {
+            id: MemoryId(new_id()),
+            content: content.to_owned(),
+            scope: Scope::ProjectContext,
+            kind: Kind::Fact,
+            layer: Layer::Semantic,
+            state: State::Current,
+            importance: 3,
+            confidence: 0.8,
+            trust: Trust::User,
+            pinned: false,
+            key: None,
+            session_id: None,
+            sources,
+            valid_from: now(),
+            valid_to: None,
+            expires_at: None,
+            created_at: now(),
+            access_count: 0,
+            last_access: now(),
+            version: 1,
+        },
+        identity: content.to_lowercase(),
+        document: document(content),
+    }
+}
+
+/// Puts at least one row of the tenant into every table.
+pub(super) async fn fill(store: &PostgresStore, tenant: TenantId) -> Owner {
+    let owner = owner(store, tenant).await;
+    let session = answered(store, owner).await;
+    let claim = store
+        .claim_job(Duration::from_secs(30))
+        .await
+        .unwrap()
+        .expect("the index job is due");
+    assert_eq!(claim.job.session_id, session);
+    let messages = store.history(owner, session, None, 10).await.unwrap();
+    let source = |seq: usize| Source {
+        message_id: messages[seq].id,
+        session_id: session,
+        seq: messages[seq].seq,
+    };
+    let (kept, forgotten) = (
+        memory("the budget is 300k", vec![source(0)]),
+        memory("an answer was given", vec![source(1)]),
+    );
+    let gone = forgotten.memory.id;
+    store
+        .commit_index(
+            &claim,
+            IndexCommit {
+                erase_epoch: 0,
+                from_seq: 0,
+                to_seq: 2,
+                memories: vec![kept, forgotten],
+                jobs: vec![job(JobKind::Consolidate)],
+                now: now(),
+            },
+        )
+        .await
+        .unwrap();
+    assert_eq!(store.forget(owner, &[gone], now()).await.unwrap(), 1);
+    owner
+}
+
+async fn app_connection(database: &TestDatabase, owner: Owner) -> PgConnection {
+    let mut connection = database.connection().await;
+    sqlx::raw_sql("SET ROLE tidemark_app")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    sqlx::query("SELECT set_config('tidemark.tenant', $1, false)")
+        .bind(owner.tenant.to_string())
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    connection
+}
+
+#[tokio::test]
+async fn a_pending_job_is_not_claimed_while_what_it_is_to_work_on_is_being_committed() {
+    let database = TestDatabase::create().await;
+    let store = database.store().await;
+    let owner = owner(&store, TenantId::DEFAULT).await;
+    let session = answered(&store, owner).await;
+
+    let mut connection = app_connection(&database, owner).await;
+    let mut transaction = connection.begin().await.unwrap();
+    sessions::lock(&mut transaction, owner, session)
+        .await
+        .unwrap();
+    jobs::enqueue(
+        &mut transaction,
+        owner,
+        session,
+        &[job(JobKind::Index)],
+        now(),
+    )
+    .await
+    .unwrap();
+
+    assert_eq!(store.claim_job(Duration::from_secs(5)).await.unwrap(), None);
+    transaction.commit().await.unwrap();
+    let claimed = store.claim_job(Duration::from_secs(5)).await.unwrap();
+    assert_eq!(claimed.unwrap().job.session_id, session);
+    assert_eq!(store.claim_job(Duration::from_secs(5)).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_requests_with_one_key_at_the_same_time_make_one_turn() {
+    let database = TestDatabase::create().await;
+    let store = database.store().await;
+    let owner = owner(&store, TenantId::DEFAULT).await;
+    for _ in 0..10 {
+        let session = new_session();
+        let first = accept_turn(owner, TurnSession::New(session));
+        let mut second = accept_turn(owner, TurnSession::New(new_session()));
+        second.idempotency.clone_from(&first.idempotency);
+        let (first, second) = tokio::join!(store.accept_turn(first), store.accept_turn(second));
+        let (first, second) = (first.unwrap(), second.unwrap());
+        assert_eq!(first.turn, second.turn);
+        assert!(first.replayed != second.replayed);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_starts_at_the_same_time_one_succeeds_and_numbers_have_no_gap() {
+    let database = TestDatabase::create().await;
+    let store = database.store().await;
+    let owner = owner(&store, TenantId::DEFAULT).await;
+    let session = store
+        .create_session(owner, new_session(), None)
+        .await
+        .unwrap()
+        .value
+        .id;
+    for _ in 0..3 {
+        store
+            .accept_turn(accept_turn(owner, TurnSession::Existing(session)))
+            .await
+            .unwrap();
+    }
+    for round in 0..3 {
+        let starts = (0..4).map(|_| {
+            store.start_turn(
+                owner,
+                session,
+                MessageId(new_id()),
+                Duration::from_secs(30),
+                64,
+                now(),
+            )
+        });
+        let mut started: Vec<Started> = futures::future::join_all(starts)
+            .await
+            .into_iter()
+            .filter_map(Result::unwrap)
+            .collect();
+        assert_eq!(started.len(), 1);
+        let started = started.pop().unwrap();
+        assert_eq!(started.message.seq, round * 2 + 1);
+        store
+            .commit_turn(started.key, commit(Vec::new()))
+            .await
+            .unwrap();
+    }
+    let seqs: Vec<i64> = store
+        .history(owner, session, None, 100)
+        .await
+        .unwrap()
+        .iter()
+        .map(|message| message.seq)
+        .collect();
+    assert_eq!(seqs, [1, 2, 3, 4, 5, 6]);
+}
+
+#[tokio::test]
+async fn work_decided_on_a_branch_that_was_replaced_is_refused() {
+    let database = TestDatabase::create().await;
+    let store = database.store().await;
+    let owner = owner(&store, TenantId::DEFAULT).await;
+    let session = answered(&store, owner).await;
+    let first = store.history(owner, session, None, 10).await.unwrap();
+    let claim = store
+        .claim_job(Duration::from_secs(30))
+        .await
+        .unwrap()
+        .unwrap();
+    let snapshot = store
+        .learning_snapshot(owner, session)
+        .await
+        .unwrap()
+        .unwrap();
+
+    let mut again = accept_turn(owner, TurnSession::Existing(session));
+    again.replaces = first[0].turn_id;
+    store.accept_turn(again).await.unwrap();
+    let started = started(&store, owner, session).await;
+    assert_eq!(started.message.seq, 1);
+    store
+        .commit_turn(started.key, commit(Vec::new()))
+        .await
+        .unwrap();
+
+    let source = Source {
+        message_id: first[0].id,
+        session_id: session,
+        seq: 1,
+    };
+    let refused = store
+        .commit_index(
+            &claim,
+            IndexCommit {
+                erase_epoch: snapshot.erase_epoch,
+                from_seq: snapshot.session.indexed_seq,
+                to_seq: 2,
+                memories: vec![memory("from the old branch", vec![source])],
+                jobs: Vec::new(),
+                now: now(),
+            },
+        )
+        .await;
+    assert!(refused.is_err());
+    assert!(
+        store
+            .memories_from(owner, &[first[0].id])
+            .await
+            .unwrap()
+            .is_empty()
+    );
+    // The job is still there for another decision.
+    assert!(store.finish_job(&claim).await.is_ok());
+}
