@@ -71,11 +71,15 @@ impl Chat {
                 now,
             }),
         };
+        let id = parts.ids.turn();
+        if let Some(session) = inbound.session {
+            self.expect(owner, session, id);
+        }
         let accepted = parts
             .store
             .accept_turn(AcceptTurn {
                 owner,
-                id: parts.ids.turn(),
+                id,
                 session,
                 input: inbound.message,
                 memory: inbound.memory,
@@ -96,7 +100,7 @@ impl Chat {
             if let Err(error) = parts.events.open(turn.id, start).await {
                 tracing::warn!(%error, "the live log is down; followers will read the stored turn");
             }
-            self.kick(owner, turn.session_id);
+            self.kick_for(owner, turn.session_id, turn.id);
         }
         Ok(accepted)
     }

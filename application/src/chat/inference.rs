@@ -189,6 +189,7 @@ impl Inference<'_> {
             };
             match event {
                 Some(Ok(ModelEvent::Text(text))) => {
+                    let text = storable(text);
                     raw_text.push_str(&text);
                     if raw_text.len() > self.settings.max_answer_bytes {
                         return Err(InferenceError::TooLong);
@@ -198,7 +199,11 @@ impl Inference<'_> {
                     }
                 }
                 Some(Ok(ModelEvent::Reasoning(text))) => publisher.reasoning(&text).await,
-                Some(Ok(ModelEvent::ToolCall(call))) => calls.push(call),
+                Some(Ok(ModelEvent::ToolCall(call))) => calls.push(ToolCall {
+                    id: storable(call.id),
+                    name: storable(call.name),
+                    arguments: storable(call.arguments),
+                }),
                 Some(Ok(ModelEvent::Finished { reason, usage })) => break (reason, usage),
                 Some(Err(error)) => {
                     teller.flush(publisher, progress).await?;
@@ -319,11 +324,20 @@ impl Inference<'_> {
             outcome = self.tools.call(&self.tool_context, call) => outcome,
         };
         let (state, result) = match outcome {
-            Ok(result) => (ToolState::Finished, result),
+            Ok(result) => (ToolState::Finished, storable(result)),
             Err(error) => (ToolState::Failed, format!("error: {error}")),
         };
         publisher.publish(event(state, began)).await?;
         Ok(result)
+    }
+}
+
+/// Without U+0000, which not every store keeps. It means nothing in a text.
+fn storable(text: String) -> String {
+    if text.contains('\0') {
+        text.replace('\0', "")
+    } else {
+        text
     }
 }
 

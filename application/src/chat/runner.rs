@@ -63,8 +63,14 @@ impl RunError {
     }
 }
 
-/// Runs a started turn to its end. Never fails: whatever happens is told by the turn itself.
-pub(super) async fn run(parts: &Arc<ChatParts>, started: Started, stopper: Stopper, stop: StopSignal) {
+/// Runs a started turn to its end; its span is handed to `continue_trace` before it begins. Never fails: whatever happens is told by the turn itself.
+pub(super) async fn run(
+    parts: &Arc<ChatParts>,
+    started: Started,
+    stopper: Stopper,
+    stop: StopSignal,
+    continue_trace: impl FnOnce(&tracing::Span),
+) {
     let span = tracing::info_span!(
         "turn",
         turn = %started.key.turn_id,
@@ -72,6 +78,7 @@ pub(super) async fn run(parts: &Arc<ChatParts>, started: Started, stopper: Stopp
         model = parts.model.name(),
         status = tracing::field::Empty,
     );
+    continue_trace(&span);
     async {
         let keeper = tokio::spawn(keep_lease(Arc::clone(parts), started.key, stopper.clone()));
         let limit = tokio::spawn(limit_time(parts.settings.max_duration, stopper));

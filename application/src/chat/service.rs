@@ -1,7 +1,7 @@
 //! The chat use case: accepts turns and runs them in tasks of their own, one at a time a session, in order.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,8 +20,12 @@ use crate::ports::events::EventLog;
 use crate::ports::ids::Ids;
 use crate::ports::model::ChatModel;
 use crate::ports::store::Store;
+use crate::ports::trace::{NoTraces, Traces};
 use crate::settings::{PromptSettings, TurnSettings};
 use crate::tools::Toolbox;
+
+/// Of how many turns of a session it is remembered from which trace they came. More than may wait; what is over are turns that ran elsewhere.
+const MAX_CALLERS: usize = 64;
 
 /// What chat is made of.
 pub struct ChatParts {
@@ -64,16 +68,34 @@ struct Lane {
     running: Option<(TurnId, Stopper)>,
     /// A turn whose cancellation came while it was being started.
     cancelled: Option<TurnId>,
+    /// The traces that waiting turns were accepted from.
+    callers: BTreeMap<TurnId, String>,
+}
+
+impl Lane {
+    fn remember(&mut self, turn: TurnId, traceparent: String) {
+        self.callers.insert(turn, traceparent);
+        if self.callers.len() > MAX_CALLERS {
+            self.callers.pop_first();
+        }
+    }
 }
 
 /// Chat. Cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Chat {
     pub(super) parts: Arc<ChatParts>,
     lanes: Arc<Mutex<HashMap<(Owner, SessionId), Lane>>>,
     running: Arc<Semaphore>,
     tasks: TaskTracker,
     closing: Arc<AtomicBool>,
+    traces: Arc<dyn Traces>,
+}
+
+impl std::fmt::Debug for Chat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Chat").finish_non_exhaustive()
+    }
 }
 
 impl Chat {
@@ -86,7 +108,15 @@ impl Chat {
             running,
             tasks: TaskTracker::new(),
             closing: Arc::default(),
+            traces: Arc::new(NoTraces),
         }
+    }
+
+    /// Lets turns continue the traces of the requests they were accepted from.
+    #[must_use]
+    pub fn with_traces(mut self, traces: Arc<dyn Traces>) -> Self {
+        self.traces = traces;
+        self
     }
 
     /// Whether the server is going down: nothing new is accepted or started.
@@ -101,13 +131,41 @@ impl Chat {
 
     /// Sees to it that the session's queued turns are run. Called after each acceptance; harmless at any other time.
     pub fn kick(&self, owner: Owner, session: SessionId) {
+        self.kick_with(owner, session, None);
+    }
+
+    /// The same for a turn that was accepted within a trace.
+    pub(super) fn kick_for(&self, owner: Owner, session: SessionId, turn: TurnId) {
+        let caller = self.traces.current().map(|parent| (turn, parent));
+        self.kick_with(owner, session, caller);
+    }
+
+    /// A turn is about to be accepted: a runner of the session may start it before [`Self::kick_for`] is called.
+    pub(super) fn expect(&self, owner: Owner, session: SessionId, turn: TurnId) {
+        let Some(parent) = self.traces.current() else {
+            return;
+        };
+        if let Some(lane) = self.lanes().get_mut(&(owner, session)) {
+            lane.remember(turn, parent);
+        }
+    }
+
+    fn kick_with(&self, owner: Owner, session: SessionId, caller: Option<(TurnId, String)>) {
         if self.is_closing() {
             return;
         }
         match self.lanes().entry((owner, session)) {
-            Entry::Occupied(mut lane) => lane.get_mut().again = true,
+            Entry::Occupied(mut lane) => {
+                lane.get_mut().again = true;
+                if let Some((turn, parent)) = caller {
+                    lane.get_mut().remember(turn, parent);
+                }
+            }
             Entry::Vacant(place) => {
-                place.insert(Lane::default());
+                let lane = place.insert(Lane::default());
+                if let Some((turn, parent)) = caller {
+                    lane.remember(turn, parent);
+                }
                 let chat = self.clone();
                 self.tasks.spawn(async move {
                     chat.run_lane(owner, session).await;
@@ -173,7 +231,9 @@ impl Chat {
             tracing::warn!(%error, "the live log is down; followers will read the stored turn");
         }
         let (stopper, signal) = stop::channel();
+        let mut caller = None;
         if let Some(lane) = self.lanes().get_mut(&(owner, session)) {
+            caller = lane.callers.remove(&started.key.turn_id);
             lane.running = Some((started.key.turn_id, stopper.clone()));
             if lane.cancelled.take() == Some(started.key.turn_id) {
                 stopper.stop(StopReason::Cancelled);
@@ -183,8 +243,15 @@ impl Chat {
             stopper.stop(StopReason::Cancelled);
         }
         gauge!("tidemark_turns_running").increment(1);
-        let parts = Arc::clone(parts);
-        let run = tokio::spawn(async move { runner::run(&parts, started, stopper, signal).await });
+        let (parts, traces) = (Arc::clone(parts), Arc::clone(&self.traces));
+        let continue_trace = move |span: &tracing::Span| {
+            if let Some(parent) = caller {
+                traces.adopt(span, &parent);
+            }
+        };
+        let run = tokio::spawn(async move {
+            runner::run(&parts, started, stopper, signal, continue_trace).await;
+        });
         if let Err(error) = run.await {
             tracing::error!(%error, %session, "a turn's task died; the turn is closed when its lease has lapsed");
         }

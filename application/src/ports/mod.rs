@@ -18,4 +18,5 @@ pub mod owners;
 pub mod sessions;
 pub mod store;
 pub mod tools;
+pub mod trace;
 pub mod turns;

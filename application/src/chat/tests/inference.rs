@@ -194,6 +194,13 @@ async fn a_model_that_never_stops_calling_tools_fails() {
 }
 
 #[tokio::test]
+async fn a_character_that_no_store_keeps_is_neither_shown_nor_stored() {
+    let played = play(vec![says(&["fo\0ur"])], None, false).await;
+    assert_eq!(played.outcome.unwrap().raw_text, "four");
+    assert_eq!(played.shown, "four");
+}
+
+#[tokio::test]
 async fn a_stopped_turn_asks_nobody() {
     let played = play(vec![says(&["x"])], None, true).await;
     assert!(matches!(
