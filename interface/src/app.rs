@@ -1,10 +1,10 @@
 //! What the operations share, and the router that joins them.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use axum::http::HeaderMap;
 use axum::http::header::{HeaderName, HeaderValue};
 use axum::routing::get;
 use axum::{Router, middleware};
@@ -16,22 +16,15 @@ use tidemark_application::memory::remember::Remember;
 use tidemark_application::ports::clock::Clock;
 use tidemark_application::ports::ids::Ids;
 use tidemark_application::ports::store::Store;
+use tidemark_application::ports::trace::Traces;
 use tidemark_domain::ids::{Owner, TenantId, UserName};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
-use crate::extract::MAX_BODY;
 use crate::problem::{Code, Problem};
-use crate::{guard, openapi, request_id};
-
-/// Makes a span the child of the trace that a request names.
-pub trait TraceContext: Send + Sync + 'static {
-    /// Takes over `traceparent`, where there is one.
-    fn adopt(&self, span: &tracing::Span, headers: &HeaderMap);
-}
+use crate::{body, guard, openapi, request_id};
 
 /// How streams behave.
 #[derive(Clone, Debug)]
@@ -65,7 +58,7 @@ pub struct Shared {
     /// Who is who.
     pub owners: Owners,
     /// Joins the caller's trace.
-    pub trace: Box<dyn TraceContext>,
+    pub traces: Arc<dyn Traces>,
     /// What `/metrics` prints.
     pub metrics: PrometheusHandle,
     /// How streams behave.
@@ -76,8 +69,14 @@ pub struct Shared {
     pub learning_threshold: i64,
 }
 
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
 /// The state of the router. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct App(pub Arc<Shared>);
 
 impl std::ops::Deref for App {
@@ -92,6 +91,12 @@ impl std::ops::Deref for App {
 pub struct Owners {
     store: Arc<dyn Store>,
     known: RwLock<HashMap<(TenantId, UserName), Owner>>,
+}
+
+impl fmt::Debug for Owners {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Owners").finish_non_exhaustive()
+    }
 }
 
 impl Owners {
@@ -133,18 +138,11 @@ impl Owners {
 
 /// The whole service.
 pub fn router(app: App) -> Router {
-    let (api, document) = openapi::router().split_for_parts();
-    let document = Arc::new(openapi::finish(document));
+    let (api, _) = openapi::router().split_for_parts();
     Router::new()
         .merge(api)
         .merge(crate::http::page::router())
-        .route(
-            "/openapi.json",
-            get(move || {
-                let document = Arc::clone(&document);
-                async move { axum::Json(document.as_ref().clone()) }
-            }),
-        )
+        .route("/openapi.json", get(document))
         .fallback(|| async { Problem::new(Code::NotFound, "there is nothing at this address") })
         .method_not_allowed_fallback(|| async {
             Problem::new(
@@ -157,11 +155,21 @@ pub fn router(app: App) -> Router {
             use axum::response::IntoResponse;
             Problem::new(Code::Internal, "a defect of this server").into_response()
         }))
-        .layer(RequestBodyLimitLayer::new(MAX_BODY))
+        .layer(middleware::from_fn(body::refuse_large))
         .layer(SetResponseHeaderLayer::if_not_present(
             HeaderName::from_static("x-content-type-options"),
             HeaderValue::from_static("nosniff"),
         ))
-        .layer(middleware::from_fn_with_state(app.clone(), request_id::assign))
+        .layer(middleware::from_fn_with_state(
+            app.clone(),
+            request_id::assign,
+        ))
         .with_state(app)
+}
+
+async fn document() -> Result<axum::Json<serde_json::Value>, Problem> {
+    openapi::document().map(axum::Json).map_err(|error| {
+        tracing::error!(%error, "the document cannot be written");
+        Problem::new(Code::Internal, "a defect of this server")
+    })
 }

@@ -49,18 +49,35 @@ impl EventLogFile {
 
 fn line(turn: TurnId, frame: &Frame) -> String {
     let (seq, kind, summary) = match frame {
-        Frame::Snapshot { seq, text, status } => (*seq, "snapshot", format!("{status}, {} bytes", text.len())),
+        Frame::Snapshot { seq, text, status } => {
+            (*seq, "snapshot", format!("{status}, {} bytes", text.len()))
+        }
         Frame::Event(e) => {
             let (kind, summary) = match &e.event {
                 TurnEvent::Start { queued, .. } => ("start", format!("queued={queued}")),
-                TurnEvent::Recall { memories, abstained, took_ms, .. } => (
+                TurnEvent::Recall {
+                    memories,
+                    abstained,
+                    took_ms,
+                    ..
+                } => (
                     "recall",
-                    format!("{} memories, abstained={abstained}, {took_ms} ms", memories.len()),
+                    format!(
+                        "{} memories, abstained={abstained}, {took_ms} ms",
+                        memories.len()
+                    ),
                 ),
                 TurnEvent::Message { token } => ("message", format!("{} bytes", token.len())),
-                TurnEvent::Tool { name, state, took_ms, .. } => ("tool", format!("{name} {state:?}, {took_ms} ms")),
+                TurnEvent::Tool {
+                    name,
+                    state,
+                    took_ms,
+                    ..
+                } => ("tool", format!("{name} {state:?}, {took_ms} ms")),
                 TurnEvent::Reset { reason } => ("reset", reason.clone()),
-                TurnEvent::Done(end) => ("done", format!("{}, {} bytes", end.status, end.text.len())),
+                TurnEvent::Done(end) => {
+                    ("done", format!("{}, {} bytes", end.status, end.text.len()))
+                }
             };
             (e.seq, kind, summary)
         }
@@ -83,6 +100,9 @@ mod tests {
             },
         });
         let line = line(TurnId(Uuid::nil()), &frame);
-        assert_eq!(line, "[message] [00000000-0000-0000-0000-000000000000:3 8 bytes]");
+        assert_eq!(
+            line,
+            "[message] [00000000-0000-0000-0000-000000000000:3 8 bytes]"
+        );
     }
 }

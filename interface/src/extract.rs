@@ -2,11 +2,10 @@
 
 use std::str::FromStr;
 
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
+use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use tidemark_application::ports::store::Idempotency;
@@ -14,10 +13,8 @@ use tidemark_domain::ids::{Owner, TenantId, UserName};
 use validator::{Validate, ValidationErrors, ValidationErrorsKind};
 
 use crate::app::App;
+use crate::body;
 use crate::problem::{Code, Problem};
-
-/// The largest body: 1 MiB.
-pub const MAX_BODY: usize = 1 << 20;
 
 /// A JSON body, parsed and validated; with its hash for idempotency.
 #[derive(Debug)]
@@ -35,13 +32,11 @@ where
 {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         if !is_json(request.headers()) {
             return Err(unsupported_media_type());
         }
-        let bytes = Bytes::from_request(request, state)
-            .await
-            .map_err(|rejection| unreadable(&rejection))?;
+        let bytes = body::read(request.into_body()).await?;
         let value = parse::<T>(&bytes)?;
         value.validate().map_err(|errors| invalid(&errors))?;
         Ok(Self {
@@ -69,14 +64,6 @@ pub fn unsupported_media_type() -> Problem {
     .field("Content-Type", "must be application/json")
 }
 
-fn unreadable(rejection: &BytesRejection) -> Problem {
-    if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        Problem::new(Code::BodyTooLarge, "the body is larger than 1 MiB")
-    } else {
-        Problem::new(Code::MalformedBody, "the body could not be read")
-    }
-}
-
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
@@ -90,28 +77,50 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 fn unparsable(path: &str, error: &serde_json::Error) -> Problem {
     // The parser's message may quote the text it stumbled over; only what it expected is told.
     let message = error.to_string();
-    let field = unknown_field(&message).unwrap_or(if path == "." { "body" } else { path });
+    let field = field_at_fault(path, &message, "body");
     match error.classify() {
         serde_json::error::Category::Data => {
-            Problem::new(Code::InvalidField, "a field cannot be read").field(field, expectation(&message))
+            Problem::new(Code::InvalidField, "a field cannot be read")
+                .field(field, expectation(&message))
         }
         _ => Problem::new(Code::MalformedBody, "the body is not valid JSON").field(
             field,
-            format!("not valid at line {}, column {}", error.line(), error.column()),
+            format!(
+                "not valid at line {}, column {}",
+                error.line(),
+                error.column()
+            ),
         ),
     }
 }
 
-fn unknown_field(message: &str) -> Option<&str> {
-    message.strip_prefix("unknown field `")?.split('`').next()
+/// The path of the field at fault: an unknown or a missing one lies below the path that the parser tells.
+fn field_at_fault(path: &str, message: &str, whole: &str) -> String {
+    let named = ["unknown field `", "missing field `", "duplicate field `"]
+        .iter()
+        .find_map(|begin| message.strip_prefix(begin))
+        .and_then(|rest| rest.split('`').next());
+    match (path, named) {
+        ("." | "?", None) => whole.to_owned(),
+        ("." | "?", Some(name)) => name.to_owned(),
+        (path, None) => path.to_owned(),
+        // The parser may have told the field itself already.
+        (path, Some(name)) if path == name || path.ends_with(&format!(".{name}")) => {
+            path.to_owned()
+        }
+        (path, Some(name)) => format!("{path}.{name}"),
+    }
 }
 
 fn expectation(message: &str) -> String {
     if message.starts_with("unknown field") {
         return "is unknown".to_owned();
     }
-    if let Some(rest) = message.strip_prefix("missing field") {
-        return format!("missing field{}", rest.split(" at line").next().unwrap_or_default());
+    if message.starts_with("missing field") {
+        return "is required".to_owned();
+    }
+    if message.starts_with("duplicate field") {
+        return "is given twice".to_owned();
     }
     match message.find("expected ") {
         Some(at) => {
@@ -184,17 +193,35 @@ impl<T: DeserializeOwned + Validate> Params<T> {
     /// When a parameter is unknown, cannot be read, or is not acceptable.
     pub fn of(parts: &Parts) -> Result<Self, Problem> {
         let query = parts.uri.query().unwrap_or_default();
+        check_text(query)?;
         let pairs = serde_html_form::Deserializer::from_bytes(query.as_bytes());
         let value: T = serde_path_to_error::deserialize(pairs).map_err(|error| {
             let message = error.inner().to_string();
             let path = error.path().to_string();
-            let field = unknown_field(&message).unwrap_or(if path == "." { "query" } else { &path });
-            Problem::new(Code::InvalidParameter, "a query parameter cannot be read")
-                .field(field, expectation(&message))
+            Problem::new(Code::InvalidParameter, "a query parameter cannot be read").field(
+                field_at_fault(&path, &message, "query"),
+                expectation(&message),
+            )
         })?;
         value.validate().map_err(|errors| invalid(&errors))?;
         Ok(Self(value))
     }
+}
+
+/// Refuses what is not UTF-8: the parser would replace it without a word.
+fn check_text(query: &str) -> Result<(), Problem> {
+    for pair in query.split('&') {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let valid = |text: &str| percent_decode_str(text).decode_utf8().is_ok();
+        if !valid(name) || !valid(value) {
+            let name = percent_decode_str(name).decode_utf8_lossy();
+            return Err(
+                Problem::new(Code::InvalidParameter, "a query parameter cannot be read")
+                    .field(name, "must be valid UTF-8"),
+            );
+        }
+    }
+    Ok(())
 }
 
 /// An id in the path.
@@ -216,7 +243,8 @@ where
             .and_then(|text| text.parse().ok())
             .map(Self)
             .ok_or_else(|| {
-                Problem::new(Code::InvalidId, "the id in the path is not one").field("id", "must be a UUID")
+                Problem::new(Code::InvalidId, "the id in the path is not one")
+                    .field("id", "must be a UUID")
             })
     }
 }
@@ -278,11 +306,15 @@ impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
                 value
                     .to_str()
                     .ok()
-                    .filter(|v| (1..=255).contains(&v.len()) && v.bytes().all(|b| b.is_ascii_graphic()))
+                    .filter(|v| {
+                        (1..=255).contains(&v.len()) && v.bytes().all(|b| b.is_ascii_graphic())
+                    })
                     .map(ToOwned::to_owned)
                     .ok_or_else(|| {
-                        Problem::new(Code::InvalidHeader, "the idempotency key is not one")
-                            .field("Idempotency-Key", "must be 1 to 255 visible ASCII characters")
+                        Problem::new(Code::InvalidHeader, "the idempotency key is not one").field(
+                            "Idempotency-Key",
+                            "must be 1 to 255 visible ASCII characters",
+                        )
                     })?,
             ),
         };
@@ -330,4 +362,122 @@ pub fn no_nul(text: &str) -> Result<(), validator::ValidationError> {
         return Err(error);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize, Validate)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        #[validate(length(min = 1, message = "must not be empty"))]
+        text: String,
+    }
+
+    #[derive(Debug, Deserialize, Validate)]
+    #[serde(deny_unknown_fields)]
+    struct Outer {
+        #[validate(nested)]
+        items: Vec<Inner>,
+        #[validate(range(max = 9, message = "must be at most 9"))]
+        count: Option<u8>,
+    }
+
+    fn problem(bytes: &[u8]) -> (Code, String, String) {
+        let outcome = parse::<Outer>(bytes).and_then(|v| v.validate().map_err(|e| invalid(&e)));
+        let problem = outcome.unwrap_err();
+        let error = problem.errors()[0].clone();
+        (problem.code(), error.field, error.message)
+    }
+
+    #[test]
+    fn a_field_at_fault_is_named_by_its_path() {
+        for (body, code, field, message) in [
+            (
+                &br#"{"items": [{"text": "x", "colour": 1}]}"#[..],
+                Code::InvalidField,
+                "items[0].colour",
+                "is unknown",
+            ),
+            (
+                br#"{"colour": 1, "items": []}"#,
+                Code::InvalidField,
+                "colour",
+                "is unknown",
+            ),
+            (
+                br#"{"items": [{"text": "x"}, {}]}"#,
+                Code::InvalidField,
+                "items[1].text",
+                "is required",
+            ),
+            (br"{}", Code::InvalidField, "items", "is required"),
+            (
+                br#"{"items": [{"text": 17}]}"#,
+                Code::InvalidField,
+                "items[0].text",
+                "expected a string",
+            ),
+            (
+                br#"{"items": [], "items": []}"#,
+                Code::InvalidField,
+                "items",
+                "is given twice",
+            ),
+            (
+                br#"{"items": [], "count": 256}"#,
+                Code::InvalidField,
+                "count",
+                "expected u8",
+            ),
+            (
+                br#"{"items": [{"text": ""}]}"#,
+                Code::Unacceptable,
+                "items[0].text",
+                "must not be empty",
+            ),
+        ] {
+            let told = problem(body);
+            assert_eq!(
+                told,
+                (code, field.to_owned(), message.to_owned()),
+                "{}",
+                String::from_utf8_lossy(body)
+            );
+        }
+    }
+
+    #[test]
+    fn text_that_is_no_text_is_malformed_and_its_field_named() {
+        for body in [
+            &br#"{"items": [{"text": "a\ud800b"}]}"#[..],
+            b"{\"items\": [{\"text\": \"a\xffb\"}]}",
+            b"{\"items\": [{\"text\": \"a\x00b\"}]}",
+        ] {
+            let (code, field, _) = problem(body);
+            assert_eq!(
+                (code, field.as_str()),
+                (Code::MalformedBody, "items[0].text")
+            );
+        }
+        for body in [&b""[..], b"{", b"[1]", b"null", b"{} {}"] {
+            let outcome = parse::<Outer>(body).unwrap_err();
+            assert!(
+                matches!(outcome.code(), Code::MalformedBody | Code::InvalidField),
+                "{outcome:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_query_parameter_that_is_not_utf8_is_refused_by_name() {
+        assert!(check_text("query=%E4%BD%A0&x=%zz&y").is_ok());
+        let refused = check_text("a=b&query=%E4%BD").unwrap_err();
+        assert_eq!(
+            (refused.code(), refused.errors()[0].field.as_str()),
+            (Code::InvalidParameter, "query")
+        );
+    }
 }

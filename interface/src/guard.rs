@@ -31,14 +31,17 @@ fn check(request: &Request) -> Result<(), Problem> {
         .or_else(|| text(headers, header::HOST.as_str()).map(ToOwned::to_owned))
         .unwrap_or_default();
     if !is_loopback(&host) {
-        return Err(forbidden("the Host is not a loopback name").field("Host", "must be a loopback name"));
+        return Err(
+            forbidden("the Host is not a loopback name").field("Host", "must be a loopback name")
+        );
     }
     if let Some(origin) = text(headers, header::ORIGIN.as_str()) {
-        let own = origin
-            .split_once("://")
-            .is_some_and(|(scheme, rest)| matches!(scheme, "http" | "https") && rest.eq_ignore_ascii_case(&host));
+        let own = origin.split_once("://").is_some_and(|(scheme, rest)| {
+            matches!(scheme, "http" | "https") && rest.eq_ignore_ascii_case(&host)
+        });
         if !own {
-            return Err(forbidden("the request comes from another page").field("Origin", "must be this server's own"));
+            return Err(forbidden("the request comes from another page")
+                .field("Origin", "must be this server's own"));
         }
     }
     let api = request.uri().path().starts_with("/v1/");
@@ -47,11 +50,16 @@ fn check(request: &Request) -> Result<(), Problem> {
             return Err(forbidden("the request comes from another site"));
         }
         Some("same-site") if api => {
-            return Err(forbidden("the request comes from another page of this machine"));
+            return Err(forbidden(
+                "the request comes from another page of this machine",
+            ));
         }
         _ => {}
     }
-    let writes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS | Method::DELETE);
+    let writes = !matches!(
+        *request.method(),
+        Method::GET | Method::HEAD | Method::OPTIONS | Method::DELETE
+    );
     if api && writes && !is_json(headers) {
         return Err(unsupported_media_type());
     }
@@ -60,7 +68,8 @@ fn check(request: &Request) -> Result<(), Problem> {
 
 /// Somebody follows a link to the page. It shows nothing of anybody to the page the link was on.
 fn is_visit(request: &Request, api: bool) -> bool {
-    !api && request.method() == Method::GET && text(request.headers(), "sec-fetch-mode") == Some("navigate")
+    !api && request.method() == Method::GET
+        && text(request.headers(), "sec-fetch-mode") == Some("navigate")
 }
 
 fn forbidden(detail: &str) -> Problem {
@@ -77,7 +86,8 @@ fn is_loopback(host: &str) -> bool {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
     };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 #[cfg(test)]
@@ -95,10 +105,24 @@ mod tests {
 
     #[test]
     fn names_of_this_machine_are_told_from_others() {
-        for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:1", "127.9.9.9", "[::1]:80", "[::1]"] {
+        for host in [
+            "localhost",
+            "LOCALHOST:8080",
+            "127.0.0.1:1",
+            "127.9.9.9",
+            "[::1]:80",
+            "[::1]",
+        ] {
             assert!(is_loopback(host), "{host}");
         }
-        for host in ["", "evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "[::2]", "0.0.0.0"] {
+        for host in [
+            "",
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example:80",
+            "[::2]",
+            "0.0.0.0",
+        ] {
             assert!(!is_loopback(host), "{host}");
         }
     }
@@ -108,13 +132,45 @@ mod tests {
         let host = ("host", "127.0.0.1:8080");
         let refused = [
             request("GET", "/v1/sessions", &[("host", "evil.example")]),
-            request("GET", "/v1/sessions", &[host, ("origin", "http://evil.example")]),
+            request(
+                "GET",
+                "/v1/sessions",
+                &[host, ("origin", "http://evil.example")],
+            ),
             request("GET", "/v1/sessions", &[host, ("origin", "null")]),
-            request("GET", "/v1/sessions", &[host, ("origin", "http://127.0.0.1:3000")]),
-            request("GET", "/v1/chat/stream?query=x", &[host, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")]),
-            request("GET", "/v1/chat/stream?query=x", &[host, ("sec-fetch-site", "same-site")]),
-            request("GET", "/assets/app.js", &[host, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")]),
-            request("POST", "/v1/sessions", &[host, ("content-type", "text/plain")]),
+            request(
+                "GET",
+                "/v1/sessions",
+                &[host, ("origin", "http://127.0.0.1:3000")],
+            ),
+            request(
+                "GET",
+                "/v1/chat/stream?query=x",
+                &[
+                    host,
+                    ("sec-fetch-site", "cross-site"),
+                    ("sec-fetch-mode", "navigate"),
+                ],
+            ),
+            request(
+                "GET",
+                "/v1/chat/stream?query=x",
+                &[host, ("sec-fetch-site", "same-site")],
+            ),
+            request(
+                "GET",
+                "/assets/app.js",
+                &[
+                    host,
+                    ("sec-fetch-site", "cross-site"),
+                    ("sec-fetch-mode", "no-cors"),
+                ],
+            ),
+            request(
+                "POST",
+                "/v1/sessions",
+                &[host, ("content-type", "text/plain")],
+            ),
             request("POST", "/v1/turns/x/cancel", &[host]),
         ];
         for request in refused {
@@ -127,9 +183,29 @@ mod tests {
         let host = ("host", "127.0.0.1:8080");
         let accepted = [
             request("GET", "/v1/sessions", &[host]),
-            request("GET", "/", &[host, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")]),
-            request("GET", "/v1/sessions", &[host, ("origin", "http://127.0.0.1:8080"), ("sec-fetch-site", "same-origin")]),
-            request("POST", "/v1/sessions", &[host, ("content-type", "application/json; charset=utf-8")]),
+            request(
+                "GET",
+                "/",
+                &[
+                    host,
+                    ("sec-fetch-site", "cross-site"),
+                    ("sec-fetch-mode", "navigate"),
+                ],
+            ),
+            request(
+                "GET",
+                "/v1/sessions",
+                &[
+                    host,
+                    ("origin", "http://127.0.0.1:8080"),
+                    ("sec-fetch-site", "same-origin"),
+                ],
+            ),
+            request(
+                "POST",
+                "/v1/sessions",
+                &[host, ("content-type", "application/json; charset=utf-8")],
+            ),
             request("DELETE", "/v1/sessions/x", &[host]),
         ];
         for request in accepted {

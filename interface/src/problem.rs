@@ -74,6 +74,8 @@ codes! {
     SessionBusy => "session_busy", CONFLICT, "Session busy", Caller;
     /// The resource has changed since the entity tag was given.
     StaleVersion => "stale_version", PRECONDITION_FAILED, "Stale version", Caller;
+    /// The body did not come in time.
+    BodyTimeout => "body_timeout", REQUEST_TIMEOUT, "Body timeout", Caller;
     /// The body is larger than 1 MiB.
     BodyTooLarge => "body_too_large", PAYLOAD_TOO_LARGE, "Body too large", Caller;
     /// The body is not declared as `application/json`.
@@ -189,6 +191,11 @@ impl Problem {
     pub fn code(&self) -> Code {
         self.code
     }
+
+    /// The fields at fault.
+    pub fn errors(&self) -> &[FieldError] {
+        &self.errors
+    }
 }
 
 impl IntoResponse for Problem {
@@ -266,6 +273,10 @@ mod tests {
         if std::env::var_os("TIDEMARK_UPDATE").is_some() {
             std::fs::write(path, &table).unwrap();
         }
-        assert_eq!(std::fs::read_to_string(path).unwrap(), table, "run with TIDEMARK_UPDATE=1");
+        assert_eq!(
+            std::fs::read_to_string(path).unwrap(),
+            table,
+            "run with TIDEMARK_UPDATE=1"
+        );
     }
 }

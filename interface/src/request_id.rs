@@ -4,7 +4,6 @@ use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
-use tidemark_application::ports::ids::Ids;
 use tracing::Instrument;
 
 use crate::app::App;
@@ -32,7 +31,7 @@ pub async fn assign(
         .and_then(|v| v.to_str().ok())
         .filter(|v| (1..=128).contains(&v.len()) && v.bytes().all(|b| b.is_ascii_graphic()))
         .map(ToOwned::to_owned);
-    let id = given.unwrap_or_else(|| (&*app.ids as &dyn Ids).uuid().to_string());
+    let id = given.unwrap_or_else(|| app.ids.uuid().to_string());
     let span = tracing::info_span!(
         "request",
         method = %request.method(),
@@ -41,7 +40,10 @@ pub async fn assign(
         request_id = id,
         status = tracing::field::Empty,
     );
-    app.trace.adopt(&span, request.headers());
+    let parent = request.headers().get("traceparent");
+    if let Some(parent) = parent.and_then(|value| value.to_str().ok()) {
+        app.traces.adopt(&span, parent);
+    }
     let value = HeaderValue::from_str(&id);
     let mut response = CURRENT
         .scope(id, next.run(request))

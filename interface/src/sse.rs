@@ -57,27 +57,63 @@ pub fn last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, Problem> {
         .and_then(|text| text.parse().ok())
         .map(Some)
         .ok_or_else(|| {
-            Problem::new(Code::InvalidPosition, "the Last-Event-ID is not one of this server")
-                .field("Last-Event-ID", "must be <turn_id>:<seq>")
+            Problem::new(
+                Code::InvalidPosition,
+                "the Last-Event-ID is not one of this server",
+            )
+            .field(LAST_EVENT_ID, "must be <turn_id>:<seq>")
         })
 }
 
-/// Streams a turn from behind `after`; 204 when there is nothing more to come, ever.
+/// Where a stream is to begin.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The turn.
+    pub turn: TurnId,
+    /// Behind the event of this number; 0 is the start.
+    pub after: i64,
+    /// The header or parameter that says so.
+    pub said_in: &'static str,
+}
+
+impl Place {
+    /// Where a `Last-Event-ID` says.
+    pub fn behind(last: EventId) -> Self {
+        Self {
+            turn: last.turn,
+            after: last.seq,
+            said_in: LAST_EVENT_ID,
+        }
+    }
+}
+
+/// The header's name, for people.
+const LAST_EVENT_ID: &str = "Last-Event-ID";
+
+/// Streams a turn from a place on; 204 when there is nothing more to come, ever.
 ///
 /// # Errors
 /// When there is no such turn or place.
 pub async fn stream(
     app: &App,
     owner: Owner,
-    turn: TurnId,
-    after: i64,
+    place: Place,
     reasoning: bool,
 ) -> Result<Response, Problem> {
-    let follower = match app.chat.follow(owner, turn, after).await? {
+    let Place { turn, after, .. } = place;
+    let follow = app.chat.follow(owner, turn, after).await;
+    let follow = follow.map_err(|error| match error {
+        FollowError::BeyondEnd => {
+            Problem::from(error).field(place.said_in, "lies beyond the end of the turn")
+        }
+        error => error.into(),
+    })?;
+    let follower = match follow {
         Follow::AtEnd => return Ok(StatusCode::NO_CONTENT.into_response()),
         Follow::From(follower) => follower,
     };
-    let mut response = Body::from_stream(events(app.clone(), turn, follower, reasoning)).into_response();
+    let mut response =
+        Body::from_stream(events(app.clone(), turn, follower, reasoning)).into_response();
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_TYPE.as_str(), "text/event-stream"),
@@ -166,7 +202,6 @@ fn reasoning_text(turn: TurnId, token: String) -> String {
     format!("event: reasoning\ndata: {data}\n\n")
 }
 
-
 struct OnDrop<F: Fn()>(F);
 
 impl<F: Fn()> Drop for OnDrop<F> {
@@ -183,8 +218,15 @@ mod tests {
     fn a_position_is_a_turn_and_a_number() {
         let id = "0192f0c1-2b5e-7c3a-9d1e-4f5a6b7c8d9e:17";
         assert_eq!(id.parse::<EventId>().unwrap().seq, 17);
-        for bad in ["", ":", "x:1", "0192f0c1-2b5e-7c3a-9d1e-4f5a6b7c8d9e", "0192f0c1-2b5e-7c3a-9d1e-4f5a6b7c8d9e:-1",
-                    "0192f0c1-2b5e-7c3a-9d1e-4f5a6b7c8d9e:+1", "0192f0c1-2b5e-7c3a-9d1e-4f5a6b7c8d9e:99999999999999999999"] {
+        for bad in [
+            "",
+            ":",
+            "x:1",
+            "0192f0c1-2b5e-7c3a-9d1e-4f5a6b7c8d9e",
+            "0192f0c1-2b5e-7c3a-9d1e-4f5a6b7c8d9e:-1",
+            "0192f0c1-2b5e-7c3a-9d1e-4f5a6b7c8d9e:+1",
+            "0192f0c1-2b5e-7c3a-9d1e-4f5a6b7c8d9e:99999999999999999999",
+        ] {
             assert!(bad.parse::<EventId>().is_err(), "{bad}");
         }
     }

@@ -78,6 +78,8 @@ pub(crate) async fn answer(
             let mut flight = flight;
             for step in steps {
                 match step {
+                    // Even a sleep of no length waits for the timer's next millisecond.
+                    Step::Wait(time) if time.is_zero() => {}
                     Step::Wait(time) => sleep(time).await,
                     Step::Send(line) => yield Ok(Bytes::from(line)),
                     Step::Cut => {

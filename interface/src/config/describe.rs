@@ -44,11 +44,15 @@ impl Section {
 
 /// The settings that hold, with their documentation; secrets are hidden.
 pub fn effective(settings: &Settings) -> String {
-    render("# The effective settings.\n", settings, |field| match &field.value {
-        Some(_) if field.secret => format!("# {} is set, and hidden\n", field.name),
-        Some(value) => format!("{} = {value}\n", field.name),
-        None => format!("# {} is unset\n", field.name),
-    })
+    render(
+        "# The effective settings.\n",
+        settings,
+        |field| match &field.value {
+            Some(_) if field.secret => format!("# {} is set, and hidden\n", field.name),
+            Some(value) => format!("{} = {value}\n", field.name),
+            None => format!("# {} is unset\n", field.name),
+        },
+    )
 }
 
 /// The defaults as a file to begin with: everything documented, nothing set.
@@ -75,7 +79,12 @@ fn render(header: &str, settings: &Settings, line: impl Fn(&Field) -> String) ->
                 text.push('\n');
             }
             comment(&mut text, field.documentation);
-            let _ = writeln!(text, "# {}: {}", variable(&section.path_of(field.name)), field.allowed);
+            let _ = writeln!(
+                text,
+                "# {}: {}",
+                variable(&section.path_of(field.name)),
+                field.allowed
+            );
             text.push_str(&line(field));
         }
     }
@@ -99,7 +108,11 @@ mod tests {
         if std::env::var_os("TIDEMARK_UPDATE").is_some() {
             std::fs::write(path, example()).unwrap();
         }
-        assert_eq!(std::fs::read_to_string(path).unwrap(), example(), "run with TIDEMARK_UPDATE=1");
+        assert_eq!(
+            std::fs::read_to_string(path).unwrap(),
+            example(),
+            "run with TIDEMARK_UPDATE=1"
+        );
     }
 
     #[test]
@@ -111,11 +124,13 @@ mod tests {
 
     #[test]
     fn every_line_of_the_example_can_be_uncommented() {
-        let lines: String = example()
+        let example = example();
+        let lines: Vec<&str> = example
             .lines()
             .filter(|line| !line.starts_with("# ") && !line.ends_with('='))
-            .map(|line| format!("{}\n", line.strip_prefix('#').unwrap_or(line)))
+            .map(|line| line.strip_prefix('#').unwrap_or(line))
             .collect();
+        let lines = lines.join("\n");
         let read = super::super::load::load(Some((Path::new("t.toml"), &lines)), []).unwrap();
         assert_eq!(read.settings, Settings::default());
     }
@@ -124,12 +139,23 @@ mod tests {
     fn secrets_are_not_printed() {
         let environment = [
             ("TIDEMARK_MODEL__API_KEY".into(), "sk-secret".into()),
-            ("TIDEMARK_STORE__URL".into(), "postgres://me:pw-secret@db/x".into()),
+            (
+                "TIDEMARK_STORE__URL".into(),
+                "postgres://me:pw-secret@db/x".into(),
+            ),
         ];
-        let settings = super::super::load::load(None, environment).unwrap().settings;
+        let settings = super::super::load::load(None, environment)
+            .unwrap()
+            .settings;
         let printed = effective(&settings);
-        assert!(!printed.contains("secret@") && !printed.contains("sk-secret"), "{printed}");
-        assert!(printed.contains("api_key is set") && printed.contains("postgres://me:***@db/x"), "{printed}");
+        assert!(
+            !printed.contains("secret@") && !printed.contains("sk-secret"),
+            "{printed}"
+        );
+        assert!(
+            printed.contains("api_key is set") && printed.contains("postgres://me:***@db/x"),
+            "{printed}"
+        );
         assert!(!format!("{settings:?}").contains("secret"));
     }
 }

@@ -32,9 +32,9 @@ pub(super) fn of_file(path: &Path, text: &str) -> Result<Layer, ConfigError> {
     let values = toml::from_str(text).map_err(|error| ConfigError::Malformed {
         path: path.to_owned(),
         message: error.message().to_owned(),
-        line: error
-            .span()
-            .map_or(1, |span| text[..span.start.min(text.len())].lines().count().max(1)),
+        line: error.span().map_or(1, |span| {
+            text[..span.start.min(text.len())].lines().count().max(1)
+        }),
     })?;
     Ok(Layer {
         name: path.display().to_string(),
@@ -60,7 +60,8 @@ impl Layer {
             }
             Some((section, name)) => {
                 let section = self.values.entry(section.to_owned());
-                if let Value::Dict(_, fields) = section.or_insert_with(|| Value::from(Dict::new())) {
+                if let Value::Dict(_, fields) = section.or_insert_with(|| Value::from(Dict::new()))
+                {
                     fields.insert(name.to_owned(), value);
                 }
             }

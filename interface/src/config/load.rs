@@ -69,9 +69,20 @@ impl Source {
         if let Some(taken) = taken.filter(|t| (limit.holds)(t)) {
             return taken;
         }
-        let place = if text.is_some() { variable(path) } else { origin };
-        let given = if T::SECRET { "***".to_owned() } else { given::<T>(&value) };
-        self.wrong.push(format!("{path} is {given} in {place}; allowed: {}", limit.allowed));
+        let place = if text.is_some() {
+            variable(path)
+        } else {
+            origin
+        };
+        let given = if T::SECRET {
+            "***".to_owned()
+        } else {
+            given::<T>(&value)
+        };
+        self.wrong.push(format!(
+            "{path} is {given} in {place}; allowed: {}",
+            limit.allowed
+        ));
         default
     }
 }
@@ -97,7 +108,12 @@ pub(super) fn load(
     let known: Vec<String> = Settings::default()
         .sections()
         .iter()
-        .flat_map(|section| section.fields.iter().map(|field| section.path_of(field.name)))
+        .flat_map(|section| {
+            section
+                .fields
+                .iter()
+                .map(|field| section.path_of(field.name))
+        })
         .collect();
     let mut wrong = Vec::new();
     let mut figment = Figment::new();
@@ -120,12 +136,16 @@ pub(super) fn load(
             continue;
         }
         let Some(path) = known.iter().find(|path| variable(path) == *name) else {
-            warnings.push(format!("the environment variable {name} is ignored: there is no such setting"));
+            warnings.push(format!(
+                "the environment variable {name} is ignored: there is no such setting"
+            ));
             continue;
         };
         match value.into_string() {
             Ok(text) => layer.insert(path, text),
-            Err(_) => wrong.push(format!("{path} is not valid UTF-8 in {name}; allowed: text")),
+            Err(_) => wrong.push(format!(
+                "{path} is not valid UTF-8 in {name}; allowed: text"
+            )),
         }
     }
     warnings.sort();
@@ -143,7 +163,9 @@ pub(super) fn load(
 }
 
 fn unknown(name: &str, file: &Path, known: &[String]) -> String {
-    let section = name.split_once('.').map(|(section, _)| format!("{section}."));
+    let section = name
+        .split_once('.')
+        .map(|(section, _)| format!("{section}."));
     let beside: Vec<&str> = known
         .iter()
         .filter(|path| match &section {
@@ -152,26 +174,43 @@ fn unknown(name: &str, file: &Path, known: &[String]) -> String {
         })
         .map(String::as_str)
         .collect();
-    let sections: Vec<&str> = Settings::default().sections().iter().map(|s| s.name).filter(|n| !n.is_empty()).collect();
+    let sections: Vec<&str> = Settings::default()
+        .sections()
+        .iter()
+        .map(|s| s.name)
+        .filter(|n| !n.is_empty())
+        .collect();
     if beside.is_empty() {
-        format!("{name} in {} is unknown; the sections are: {}", file.display(), sections.join(", "))
+        format!(
+            "{name} in {} is unknown; the sections are: {}",
+            file.display(),
+            sections.join(", ")
+        )
     } else {
-        format!("{name} in {} is unknown; allowed: {}", file.display(), beside.join(", "))
+        format!(
+            "{name} in {} is unknown; allowed: {}",
+            file.display(),
+            beside.join(", ")
+        )
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::setting::Temperature;
 
     fn read(file: &str, environment: &[(&str, &str)]) -> Result<Loaded, String> {
-        let environment = environment.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let environment = environment
+            .iter()
+            .map(|(name, value)| (OsString::from(name), OsString::from(value)));
         load(Some((Path::new("t.toml"), file)), environment).map_err(|error| error.to_string())
     }
 
     #[test]
     fn the_file_lies_above_the_defaults_and_the_environment_above_the_file() {
-        let file = "listen = \"127.0.0.1:1\"\n[stream]\nheartbeat_seconds = 3\nretention_seconds = 4\n";
+        let file =
+            "listen = \"127.0.0.1:1\"\n[stream]\nheartbeat_seconds = 3\nretention_seconds = 4\n";
         let loaded = read(file, &[("TIDEMARK_STREAM__RETENTION_SECONDS", "5")]).unwrap();
         assert_eq!(loaded.settings.server.listen.port(), 1);
         assert_eq!(loaded.settings.stream.heartbeat_seconds, 3);
@@ -185,29 +224,58 @@ mod tests {
             "",
             &[
                 ("TIDEMARK_MODEL__API_KEY", "123456"),
-                ("TIDEMARK_MODEL__NAME", "true"),
+                ("TIDEMARK_PROMPT__AGENT", "true"),
                 ("TIDEMARK_STORE__MIGRATE", "false"),
                 ("TIDEMARK_MODEL__TEMPERATURE", "0"),
                 ("TIDEMARK_MODEL__BASE_URL", ""),
             ],
         );
-        let model = loaded.unwrap().settings.model;
+        let settings = loaded.unwrap().settings;
+        let model = settings.model;
         assert_eq!(model.api_key.unwrap().expose(), "123456");
-        assert_eq!(model.name.unwrap(), "true");
+        assert_eq!(settings.prompt.agent, "true");
         assert_eq!(model.base_url, None);
-        assert_eq!(model.temperature.unwrap().0, 0.0);
+        assert_eq!(model.temperature, Some(Temperature(0.0)));
     }
 
     #[test]
     fn a_bad_value_is_told_with_its_name_what_was_given_and_what_is_allowed() {
         for (file, environment, told) in [
-            ("[stream]\nheartbeat_seconds = 0", None, "stream.heartbeat_seconds is 0 in t.toml; allowed: a whole number, 1 to"),
-            ("[stream]\nheartbeat_seconds = \"3\"", None, "stream.heartbeat_seconds is \"3\" in t.toml"),
-            ("[turn]\nlease_seconds = 1.5", None, "turn.lease_seconds is 1.5 in t.toml"),
-            ("", Some(("TIDEMARK_AUTH__MODE", "keys")), "auth.mode is \"keys\" in TIDEMARK_AUTH__MODE; allowed: none"),
-            ("", Some(("TIDEMARK_LEARNING__THRESHOLD", "-1")), "learning.threshold is \"-1\" in TIDEMARK_LEARNING__THRESHOLD"),
-            ("", Some(("TIDEMARK_STORE__URL", "mysql://me:pw@h/x")), "store.url is \"mysql://me:***@h/x\""),
-            ("[model]\napi_key = 12345", None, "model.api_key is *** in t.toml; allowed: a text"),
+            (
+                "[stream]\nheartbeat_seconds = 0",
+                None,
+                "stream.heartbeat_seconds is 0 in t.toml; allowed: a whole number, 1 to",
+            ),
+            (
+                "[stream]\nheartbeat_seconds = \"3\"",
+                None,
+                "stream.heartbeat_seconds is \"3\" in t.toml",
+            ),
+            (
+                "[turn]\nlease_seconds = 1.5",
+                None,
+                "turn.lease_seconds is 1.5 in t.toml",
+            ),
+            (
+                "",
+                Some(("TIDEMARK_AUTH__MODE", "keys")),
+                "auth.mode is \"keys\" in TIDEMARK_AUTH__MODE; allowed: none",
+            ),
+            (
+                "",
+                Some(("TIDEMARK_LEARNING__THRESHOLD", "-1")),
+                "learning.threshold is \"-1\" in TIDEMARK_LEARNING__THRESHOLD",
+            ),
+            (
+                "",
+                Some(("TIDEMARK_STORE__URL", "mysql://me:pw@h/x")),
+                "store.url is \"mysql://me:***@h/x\"",
+            ),
+            (
+                "[model]\napi_key = 12345",
+                None,
+                "model.api_key is *** in t.toml; allowed: a text",
+            ),
             ("store = 3", None, "store in t.toml is unknown"),
         ] {
             let environment: Vec<_> = environment.into_iter().collect();
@@ -218,15 +286,32 @@ mod tests {
 
     #[test]
     fn everything_that_is_wrong_is_told_at_once() {
-        let refused = read("colour = 1\n[stream]\nheartbeat_secons = 3\n[embedder]\nkind = \"local\"", &[("TIDEMARK_LISTEN", "nowhere")]).unwrap_err();
-        for told in ["colour in t.toml", "stream.heartbeat_secons", "embedder.kind in t.toml is unknown; the sections are", "listen is \"nowhere\""] {
+        let refused = read(
+            "colour = 1\n[stream]\nheartbeat_secons = 3\n[embedder]\nkind = \"local\"",
+            &[("TIDEMARK_LISTEN", "nowhere")],
+        )
+        .unwrap_err();
+        for told in [
+            "colour in t.toml",
+            "stream.heartbeat_secons",
+            "embedder.kind in t.toml is unknown; the sections are",
+            "listen is \"nowhere\"",
+        ] {
             assert!(refused.contains(told), "{refused}");
         }
     }
 
     #[test]
     fn an_unknown_variable_is_a_warning() {
-        let loaded = read("", &[("TIDEMARK_PORT", "tcp://10.0.0.1:80"), ("TIDEMARK_EMBEDDER__KIND", "none"), ("HOME", "/")]).unwrap();
+        let loaded = read(
+            "",
+            &[
+                ("TIDEMARK_PORT", "tcp://10.0.0.1:80"),
+                ("TIDEMARK_EMBEDDER__KIND", "none"),
+                ("HOME", "/"),
+            ],
+        )
+        .unwrap();
         assert_eq!(loaded.warnings.len(), 2, "{:?}", loaded.warnings);
         assert!(loaded.warnings[1].contains("TIDEMARK_PORT"));
     }
@@ -234,12 +319,18 @@ mod tests {
     #[test]
     fn a_broken_file_is_told_by_its_line_without_showing_it() {
         let refused = read("[model]\napi_key = sk-secret\n", &[]).unwrap_err();
-        assert!(refused.contains("t.toml") && refused.contains("line 2") && !refused.contains("sk-secret"), "{refused}");
+        assert!(
+            refused.contains("t.toml")
+                && refused.contains("line 2")
+                && !refused.contains("sk-secret"),
+            "{refused}"
+        );
     }
 
     #[test]
     fn a_model_needs_both_its_address_and_its_name() {
-        let refused = read("", &[("TIDEMARK_MODEL__BASE_URL", "http://127.0.0.1:1/v1")]).unwrap_err();
+        let refused =
+            read("", &[("TIDEMARK_MODEL__BASE_URL", "http://127.0.0.1:1/v1")]).unwrap_err();
         assert!(refused.contains("model.name"), "{refused}");
         let refused = read("", &[("TIDEMARK_MODEL__NAME", "x")]).unwrap_err();
         assert!(refused.contains("model.base_url"), "{refused}");
@@ -248,6 +339,9 @@ mod tests {
     #[test]
     fn the_room_for_an_answer_is_less_than_the_window() {
         let refused = read("[model]\ncontext_tokens = 1024", &[]).unwrap_err();
-        assert!(refused.contains("model.max_output_tokens is 1024"), "{refused}");
+        assert!(
+            refused.contains("model.max_output_tokens is 1024"),
+            "{refused}"
+        );
     }
 }

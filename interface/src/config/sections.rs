@@ -111,7 +111,7 @@ section! {
     Server "" {
         /// Where to listen. Port 0 picks a free one. Without authentication only a loopback address is allowed.
         listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
-        /// What is logged: a level (error, warn, info, debug, trace), or a filter such as "info,tidemark_interface=debug".
+        /// What is logged: a level (error, warn, info, debug, trace), or a filter such as `info,tidemark_interface=debug`.
         log: String = "info".to_owned();
         /// How the log is written: "text" for people, "json" for an object a line.
         log_format: LogFormat = LogFormat::Text;
@@ -121,11 +121,11 @@ section! {
 section! {
     /// Where data is kept.
     Store "store" {
-        /// A file, as "sqlite://tidemark.db", or a PostgreSQL database, as "postgres://user:password@host:5432/database".
+        /// A file, as `sqlite://tidemark.db`, or a PostgreSQL database, as `postgres://user:password@host:5432/database`.
         url: StoreUrl = StoreUrl("sqlite://tidemark.db".to_owned());
-        /// Bring the schema to this version at start. Without it the server waits for `tidemark migrate`.
+        /// Bring the schema to this version at start. Without it, that is for `tidemark migrate` to do before.
         migrate: bool = true;
-        /// The most connections to the database; with a file, that read it.
+        /// The most connections to PostgreSQL. A file is read over at most 8.
         max_connections: u32 = 16, 1..=1_000;
     }
 }
@@ -203,7 +203,7 @@ section! {
     /// How conversations become memories.
     Learning "learning" {
         /// How many new messages make a session due for consolidation.
-        threshold: i64 = 20, 2..=100_000;
+        threshold: i64 = 20, 1..=100_000;
         /// How often an idle worker looks for work that nobody told it of: work of another process, or that is to be tried again.
         interval_seconds: u64 = 300, 1..=DAY;
         /// How many workers run here.
@@ -264,7 +264,7 @@ section! {
 section! {
     /// Traces.
     Telemetry "telemetry" {
-        /// Where traces go: an OTLP collector's HTTP address, such as http://127.0.0.1:4318. None are sent while it is unset.
+        /// Where traces go: an OTLP collector's HTTP address, such as `http://127.0.0.1:4318`. None are sent while it is unset.
         otlp_endpoint: Option<HttpUrl> = None;
         /// The name of the service in traces.
         service_name: String = "tidemark".to_owned();

@@ -244,7 +244,10 @@ impl Setting for Temperature {
     const ALLOWED: &'static str = "a number, 0 to 2";
 
     fn read(value: &Value) -> Option<Self> {
-        let whole = value.to_i128().and_then(|n| i32::try_from(n).ok()).map(f64::from);
+        let whole = value
+            .to_i128()
+            .and_then(|n| i32::try_from(n).ok())
+            .map(f64::from);
         let number = value.to_f64().or(whole)?;
         (0.0..=2.0).contains(&number).then_some(Self(number))
     }
@@ -304,7 +307,10 @@ impl Setting for Vec<Intro> {
                 fields.push(format!("channel = {}", quoted(channel)));
             }
             if let Some(language) = intro.language {
-                let name = LANGUAGES.iter().find(|(_, l)| *l == language).map_or("", |(name, _)| name);
+                let name = LANGUAGES
+                    .iter()
+                    .find(|(_, l)| *l == language)
+                    .map_or("", |(name, _)| name);
                 fields.push(format!("language = {}", quoted(name)));
             }
             format!("{{ {} }}", fields.join(", "))
@@ -324,7 +330,12 @@ fn intro(value: &Value) -> Option<Intro> {
     let text = |name: &str| fields.get(name).map(|v| v.as_str().map(ToOwned::to_owned));
     let language = match text("language") {
         None => None,
-        Some(name) => Some(LANGUAGES.iter().find(|(n, _)| Some(*n) == name.as_deref())?.1),
+        Some(name) => Some(
+            LANGUAGES
+                .iter()
+                .find(|(n, _)| Some(*n) == name.as_deref())?
+                .1,
+        ),
     };
     Some(Intro {
         text: text("text")??,
@@ -339,17 +350,29 @@ mod tests {
 
     #[test]
     fn a_password_is_hidden_and_the_rest_of_an_address_shown() {
-        assert_eq!(without_password("postgres://me:pw@db:5432/x?a=b"), "postgres://me:***@db:5432/x?a=b");
-        assert_eq!(without_password("postgres://me:p@w@db/x"), "postgres://me:***@db/x");
+        assert_eq!(
+            without_password("postgres://me:pw@db:5432/x?a=b"),
+            "postgres://me:***@db:5432/x?a=b"
+        );
+        assert_eq!(
+            without_password("postgres://me:p@w@db/x"),
+            "postgres://me:***@db/x"
+        );
         assert_eq!(without_password("sqlite:///a@b.db"), "sqlite:///a@b.db");
-        assert_eq!(format!("{:?}", StoreUrl("postgres://me:pw@db/x".to_owned())), "postgres://me:***@db/x");
+        assert_eq!(
+            format!("{:?}", StoreUrl("postgres://me:pw@db/x".to_owned())),
+            "postgres://me:***@db/x"
+        );
     }
 
     #[test]
     fn a_secret_is_neither_shown_nor_repeated() {
         let secret = Secret::parse("12345").unwrap();
         assert_eq!(secret.expose(), "12345");
-        assert_eq!(format!("{secret:?} {}", secret.show().unwrap()), "*** \"***\"");
+        assert_eq!(
+            format!("{secret:?} {}", secret.show().unwrap()),
+            "*** \"***\""
+        );
         assert_eq!(Option::<Secret>::repeatable("12345"), "***");
     }
 
@@ -358,8 +381,17 @@ mod tests {
         let text = r#"[{ text = "Hello, I am {agent}.", channel = "web", language = "en" }, { text = "你好" }]"#;
         let intros = Vec::<Intro>::parse(text).unwrap();
         assert_eq!(intros[1].language, None);
-        assert_eq!(Vec::<Intro>::parse(&intros.show().unwrap()).unwrap(), intros);
-        for bad in ["{}", r#"[{ text = 1 }]"#, r#"[{ channel = "x" }]"#, r#"[{ text = "x", language = "fr" }]"#, r#"[{ text = "x", colour = "red" }]"#] {
+        assert_eq!(
+            Vec::<Intro>::parse(&intros.show().unwrap()).unwrap(),
+            intros
+        );
+        for bad in [
+            "{}",
+            "[{ text = 1 }]",
+            r#"[{ channel = "x" }]"#,
+            r#"[{ text = "x", language = "fr" }]"#,
+            r#"[{ text = "x", colour = "red" }]"#,
+        ] {
             assert!(Vec::<Intro>::parse(bad).is_none(), "{bad}");
         }
     }

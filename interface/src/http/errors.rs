@@ -16,16 +16,25 @@ impl From<StoreError> for Problem {
         let source = std::error::Error::source(&error).map(ToString::to_string);
         tracing::error!(%error, source, "the store failed a request");
         match error {
-            StoreError::Unavailable(_) => Self::new(Code::StoreUnavailable, "the store cannot be reached").retry_after_ms(RETRY_MS),
-            StoreError::OutcomeUnknown(_) => Self::new(Code::OutcomeUnknown, "whether it happened is unknown").retry_after_ms(RETRY_MS),
+            StoreError::Unavailable(_) => {
+                Self::new(Code::StoreUnavailable, "the store cannot be reached")
+                    .retry_after_ms(RETRY_MS)
+            }
+            StoreError::OutcomeUnknown(_) => {
+                Self::new(Code::OutcomeUnknown, "whether it happened is unknown")
+                    .retry_after_ms(RETRY_MS)
+            }
             StoreError::Corrupt { .. } => Self::new(Code::Internal, "a defect of this server"),
         }
     }
 }
 
 fn idempotency_mismatch() -> Problem {
-    Problem::new(Code::IdempotencyMismatch, "the idempotency key was used with another body")
-        .field("Idempotency-Key", "was used with another body")
+    Problem::new(
+        Code::IdempotencyMismatch,
+        "the idempotency key was used with another body",
+    )
+    .field("Idempotency-Key", "was used with another body")
 }
 
 fn session_busy() -> Problem {
@@ -56,8 +65,12 @@ impl From<InboundError> for Problem {
     fn from(error: InboundError) -> Self {
         let detail = error.to_string();
         match error {
-            InboundError::ShuttingDown => Self::new(Code::ShuttingDown, detail).retry_after_ms(RETRY_MS),
-            InboundError::Overloaded => Self::new(Code::Overloaded, detail).retry_after_ms(RETRY_MS),
+            InboundError::ShuttingDown => {
+                Self::new(Code::ShuttingDown, detail).retry_after_ms(RETRY_MS)
+            }
+            InboundError::Overloaded => {
+                Self::new(Code::Overloaded, detail).retry_after_ms(RETRY_MS)
+            }
             InboundError::Accept(error) => error.into(),
         }
     }
@@ -70,7 +83,9 @@ impl From<AcceptError> for Problem {
             AcceptError::SessionNotFound => Self::not_found("session"),
             AcceptError::SessionBusy => session_busy(),
             AcceptError::QueueFull => Self::new(Code::QueueFull, detail).retry_after_ms(RETRY_MS),
-            AcceptError::TooManyTurns => Self::new(Code::TooManyTurns, detail).retry_after_ms(RETRY_MS),
+            AcceptError::TooManyTurns => {
+                Self::new(Code::TooManyTurns, detail).retry_after_ms(RETRY_MS)
+            }
             AcceptError::ReplacedNotFound => Self::unacceptable("replaces", detail),
             AcceptError::IdempotencyMismatch => idempotency_mismatch(),
             AcceptError::Store(error) => error.into(),
@@ -82,8 +97,10 @@ impl From<FollowError> for Problem {
     fn from(error: FollowError) -> Self {
         match error {
             FollowError::NotFound => Self::not_found("turn"),
-            FollowError::BeyondEnd => Self::new(Code::InvalidPosition, "the position lies beyond the end of the turn")
-                .field("Last-Event-ID", "lies beyond the end of the turn"),
+            FollowError::BeyondEnd => Self::new(
+                Code::InvalidPosition,
+                "the position lies beyond the end of the turn",
+            ),
             FollowError::Store(error) => error.into(),
         }
     }

@@ -16,8 +16,8 @@ use crate::app::App;
 use crate::extract::{Caller, no_nul};
 use crate::http::turns::create::{MAX_MESSAGE, not_blank};
 use crate::http::turns::event::Event;
-use crate::problem::{Code, Problem, ProblemDocument};
-use crate::sse;
+use crate::problem::{Problem, ProblemDocument};
+use crate::sse::{self, Place};
 
 /// What to say.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
@@ -26,18 +26,23 @@ use crate::sse;
 pub struct ChatStreamParams {
     /// The message, 1–100,000 characters.
     #[validate(
-        required(message = "is required"),
-        length(min = 1, max = "MAX_MESSAGE", message = "must be 1 to 100000 characters"),
+        length(
+            min = 1,
+            max = "MAX_MESSAGE",
+            message = "must be 1 to 100000 characters"
+        ),
         custom(function = "not_blank"),
         custom(function = "no_nul")
     )]
-    #[param(required = true, nullable = false)]
-    pub query: Option<String>,
+    pub query: String,
     /// The session; a new one when none is named.
     pub session_id: Option<Uuid>,
     /// The idempotency key: the same again yields the same turn, from its start. Without it, a connection that is cut before the
     /// first event may ask twice.
-    #[validate(length(min = 1, max = 255, message = "must be 1 to 255 characters"), custom(function = "no_nul"))]
+    #[validate(
+        length(min = 1, max = 255, message = "must be 1 to 255 characters"),
+        custom(function = "no_nul")
+    )]
     pub request_id: Option<String>,
     /// Also tell the model's reasoning, as it comes.
     pub reasoning: Option<bool>,
@@ -69,14 +74,15 @@ pub async fn chat_stream(
     request: axum::extract::Request,
 ) -> Result<Response, Problem> {
     if let Some(last) = sse::last_event_id(&headers)? {
-        let reasoning = request.uri().query().is_some_and(|q| q.contains("reasoning=true"));
-        return sse::stream(&app, caller.owner, last.turn, last.seq, reasoning).await;
+        let reasoning = request
+            .uri()
+            .query()
+            .is_some_and(|q| q.contains("reasoning=true"));
+        return sse::stream(&app, caller.owner, Place::behind(last), reasoning).await;
     }
     let (parts, _) = request.into_parts();
     let params = crate::extract::Params::<ChatStreamParams>::of(&parts)?.0;
-    let query = params
-        .query
-        .ok_or_else(|| Problem::new(Code::Unacceptable, "the request is not acceptable").field("query", "is required"))?;
+    let query = params.query;
     let idempotency = params.request_id.map(|key| Idempotency {
         key,
         operation: "GET /v1/chat/stream".to_owned(),
@@ -95,5 +101,10 @@ pub async fn chat_stream(
             idempotency,
         })
         .await?;
-    sse::stream(&app, caller.owner, accepted.turn.id, 0, params.reasoning.unwrap_or(false)).await
+    let start = Place {
+        turn: accepted.turn.id,
+        after: 0,
+        said_in: "request_id",
+    };
+    sse::stream(&app, caller.owner, start, params.reasoning.unwrap_or(false)).await
 }

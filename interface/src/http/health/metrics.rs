@@ -18,7 +18,8 @@ use crate::app::App;
 pub async fn metrics(State(app): State<App>) -> Response {
     if let Ok(counts) = app.store.count_jobs().await {
         for (kind, state, count) in counts {
-            gauge!("tidemark_jobs", "kind" => kind.as_str(), "state" => state.as_str()).set(count as f64);
+            gauge!("tidemark_jobs", "kind" => kind.as_str(), "state" => state.as_str())
+                .set(count as f64);
         }
     }
     let body = app.metrics.render();

@@ -36,7 +36,10 @@ pub async fn readyz(State(app): State<App>) -> Result<Json<Readiness>, Problem> 
     }
     app.store.ready().await.map_err(|error| {
         tracing::warn!(%error, "not ready");
-        Problem::new(Code::StoreUnavailable, "the store does not answer, or is not migrated")
+        Problem::new(
+            Code::StoreUnavailable,
+            "the store does not answer, or is not migrated",
+        )
     })?;
     Ok(Json(Readiness {
         status: "ready".to_owned(),

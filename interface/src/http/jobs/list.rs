@@ -10,7 +10,7 @@ use validator::Validate;
 use super::view::{JobStateView, JobView};
 use crate::app::App;
 use crate::extract::{Caller, Params};
-use crate::pagination::{self, DEFAULT_LIMIT};
+use crate::pagination::{self, DEFAULT_LIMIT, List};
 use crate::problem::{Problem, ProblemDocument};
 
 /// Which jobs.
@@ -58,15 +58,23 @@ pub async fn list_jobs(
     caller: Caller,
     Params(params): Params<ListJobsParams>,
 ) -> Result<Json<JobPage>, Problem> {
-    let after = params.cursor.as_deref().map(pagination::decode).transpose()?;
+    let after = params
+        .cursor
+        .as_deref()
+        .map(|c| pagination::decode(List::Jobs, c))
+        .transpose()?;
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
     let state = params.state.map(Into::into);
-    let page = app.store.list_jobs(caller.owner.tenant, state, after, limit).await?;
+    let page = app
+        .store
+        .list_jobs(caller.owner.tenant, state, after, limit)
+        .await?;
     let next_cursor = page.items.last().filter(|_| page.more).map(|last| {
-        pagination::encode(&Cursor {
+        let place = Cursor {
             at: last.created_at,
             id: last.id.0,
-        })
+        };
+        pagination::encode(List::Jobs, &place)
     });
     Ok(Json(JobPage {
         items: page.items.into_iter().map(Into::into).collect(),

@@ -1,8 +1,8 @@
 //! A job as it is shown.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidemark_application::ports::jobs::{Job, JobKind, JobState};
-use tidemark_domain::ids::Timestamp;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -81,12 +81,12 @@ pub struct JobView {
     #[schema(examples(1))]
     pub attempts: i32,
     /// When it may be begun.
-    pub run_at: Timestamp,
+    pub run_at: DateTime<Utc>,
     /// What the last attempt failed with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// When it was enqueued.
-    pub created_at: Timestamp,
+    pub created_at: DateTime<Utc>,
 }
 
 impl From<Job> for JobView {

@@ -4,9 +4,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidemark_application::memory::remember::GivenMemory;
-use tidemark_domain::ids::{SessionId, Timestamp};
+use tidemark_domain::ids::SessionId;
 use utoipa::ToSchema;
 use uuid::Uuid;
 use validator::Validate;
@@ -16,6 +17,9 @@ use crate::app::App;
 use crate::extract::{Caller, IdempotencyKey, JsonBody, no_nul};
 use crate::http::turns::create::not_blank;
 use crate::problem::{Problem, ProblemDocument};
+
+/// The longest list.
+const MAX_ITEMS: usize = 100;
 
 /// A memory to be kept; or, with `items`, a list of such and nothing else.
 #[derive(Debug, Deserialize, Validate, ToSchema)]
@@ -27,7 +31,11 @@ pub struct NewMemories {
         custom(function = "not_blank"),
         custom(function = "no_nul")
     )]
-    #[schema(min_length = 1, max_length = 4000, examples("The project's budget is 400k"))]
+    #[schema(
+        min_length = 1,
+        max_length = 4000,
+        examples("The project's budget is 400k")
+    )]
     pub content: Option<String>,
     /// Where it applies; `project_context` when not said.
     pub scope: Option<ScopeView>,
@@ -38,17 +46,20 @@ pub struct NewMemories {
     #[schema(minimum = 1, maximum = 5)]
     pub importance: Option<u8>,
     /// What it speaks of, 1–200 characters.
-    #[validate(length(min = 1, max = 200, message = "must be 1 to 200 characters"), custom(function = "no_nul"))]
+    #[validate(
+        length(min = 1, max = 200, message = "must be 1 to 200 characters"),
+        custom(function = "no_nul")
+    )]
     #[schema(min_length = 1, max_length = 200)]
     pub key: Option<String>,
     /// The session it is given for.
     pub session_id: Option<Uuid>,
     /// Since when it holds; now when not said.
-    pub valid_from: Option<Timestamp>,
+    pub valid_from: Option<DateTime<Utc>>,
     /// When it is to be deleted.
-    pub expires_at: Option<Timestamp>,
+    pub expires_at: Option<DateTime<Utc>>,
     /// A list of 1–100 memories.
-    #[validate(length(min = 1, max = 100, message = "must be 1 to 100 memories"), nested)]
+    #[validate(nested)]
     #[schema(min_items = 1, max_items = 100)]
     pub items: Option<Vec<NewMemory>>,
 }
@@ -63,7 +74,11 @@ pub struct NewMemory {
         custom(function = "not_blank"),
         custom(function = "no_nul")
     )]
-    #[schema(min_length = 1, max_length = 4000, examples("The project's budget is 400k"))]
+    #[schema(
+        min_length = 1,
+        max_length = 4000,
+        examples("The project's budget is 400k")
+    )]
     pub content: String,
     /// Where it applies; `project_context` when not said.
     pub scope: Option<ScopeView>,
@@ -74,15 +89,18 @@ pub struct NewMemory {
     #[schema(minimum = 1, maximum = 5)]
     pub importance: Option<u8>,
     /// What it speaks of, 1–200 characters.
-    #[validate(length(min = 1, max = 200, message = "must be 1 to 200 characters"), custom(function = "no_nul"))]
+    #[validate(
+        length(min = 1, max = 200, message = "must be 1 to 200 characters"),
+        custom(function = "no_nul")
+    )]
     #[schema(min_length = 1, max_length = 200)]
     pub key: Option<String>,
     /// The session it is given for.
     pub session_id: Option<Uuid>,
     /// Since when it holds; now when not said.
-    pub valid_from: Option<Timestamp>,
+    pub valid_from: Option<DateTime<Utc>>,
     /// When it is to be deleted.
-    pub expires_at: Option<Timestamp>,
+    pub expires_at: Option<DateTime<Utc>>,
 }
 
 impl From<NewMemory> for GivenMemory {
@@ -142,7 +160,11 @@ pub async fn create_memories(
     let JsonBody { value: new, hash } = body;
     let (given, listed) = given(new)?;
     check_sessions(&app, &caller, &given, listed).await?;
-    let mut kept = app.remember.run(caller.owner, given, key.with_body(hash)).await?.value;
+    let mut kept = app
+        .remember
+        .run(caller.owner, given, key.with_body(hash))
+        .await?
+        .value;
     if listed {
         let items = kept.into_iter().map(Into::into).collect();
         return Ok((StatusCode::CREATED, Json(KeptMemories { items })).into_response());
@@ -166,8 +188,14 @@ fn given(new: NewMemories) -> Result<(Vec<GivenMemory>, bool), Problem> {
         || new.valid_from.is_some()
         || new.expires_at.is_some();
     match (new.content, new.items) {
+        (_, Some(items)) if !(1..=MAX_ITEMS).contains(&items.len()) => {
+            Err(Problem::unacceptable("items", "must be 1 to 100 memories"))
+        }
         (None, Some(items)) if !alone => Ok((items.into_iter().map(Into::into).collect(), true)),
-        (_, Some(_)) => Err(Problem::unacceptable("items", "goes alone, without the fields of a single memory")),
+        (_, Some(_)) => Err(Problem::unacceptable(
+            "items",
+            "goes alone, without the fields of a single memory",
+        )),
         (None, None) => Err(Problem::unacceptable("content", "is required")),
         (Some(content), None) => {
             let one = NewMemory {
@@ -186,13 +214,22 @@ fn given(new: NewMemories) -> Result<(Vec<GivenMemory>, bool), Problem> {
 }
 
 /// A memory can only be given for a session of its own user.
-async fn check_sessions(app: &App, caller: &Caller, given: &[GivenMemory], listed: bool) -> Result<(), Problem> {
+async fn check_sessions(
+    app: &App,
+    caller: &Caller,
+    given: &[GivenMemory],
+    listed: bool,
+) -> Result<(), Problem> {
     for (i, memory) in given.iter().enumerate() {
         let Some(id) = memory.session_id else {
             continue;
         };
         if app.store.session(caller.owner, id).await?.is_none() {
-            let field = if listed { format!("items[{i}].session_id") } else { "session_id".to_owned() };
+            let field = if listed {
+                format!("items[{i}].session_id")
+            } else {
+                "session_id".to_owned()
+            };
             return Err(Problem::unacceptable(&field, "there is no such session"));
         }
     }

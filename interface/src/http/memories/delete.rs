@@ -37,6 +37,9 @@ pub async fn delete_memory(
     match app.forget.run(caller.owner, MemoryId(id), expected).await? {
         Forgotten::Done => Ok(StatusCode::NO_CONTENT),
         Forgotten::NotFound => Err(Problem::not_found("memory")),
-        Forgotten::Stale => Err(Problem::new(Code::StaleVersion, "the memory has changed since")),
+        Forgotten::Stale => Err(Problem::new(
+            Code::StaleVersion,
+            "the memory has changed since",
+        )),
     }
 }

@@ -27,6 +27,12 @@ pub async fn get_memory(
     caller: Caller,
     IdPath(id): IdPath<Uuid>,
 ) -> Result<Tagged, Problem> {
-    let found = app.store.memories(caller.owner, &[MemoryId(id)]).await?.pop();
-    found.map(Tagged).ok_or_else(|| Problem::not_found("memory"))
+    let found = app
+        .store
+        .memories(caller.owner, &[MemoryId(id)])
+        .await?
+        .pop();
+    found
+        .map(Tagged)
+        .ok_or_else(|| Problem::not_found("memory"))
 }

@@ -2,10 +2,11 @@
 
 use axum::Json;
 use axum::extract::State;
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidemark_application::ports::memories::MemoryFilter;
 use tidemark_application::ports::store::Cursor;
-use tidemark_domain::ids::{SessionId, Timestamp};
+use tidemark_domain::ids::SessionId;
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 use validator::Validate;
@@ -13,7 +14,7 @@ use validator::Validate;
 use super::view::{KindView, LayerView, MemoryView, ScopeView, StateView};
 use crate::app::App;
 use crate::extract::{Caller, Params, no_nul};
-use crate::pagination::{self, DEFAULT_LIMIT};
+use crate::pagination::{self, DEFAULT_LIMIT, List};
 use crate::problem::{Problem, ProblemDocument};
 
 /// Which memories.
@@ -28,7 +29,7 @@ pub struct ListMemoriesParams {
     #[param(inline)]
     pub kind: Option<KindView>,
     /// Only learned in, or given for, this session.
-    pub session_id: Option<Uuid>,
+    pub session: Option<Uuid>,
     /// Only in this state.
     #[param(inline)]
     pub state: Option<StateView>,
@@ -36,12 +37,15 @@ pub struct ListMemoriesParams {
     #[param(inline)]
     pub layer: Option<LayerView>,
     /// Only those that hold this text.
-    #[validate(length(max = 200, message = "must be at most 200 characters"), custom(function = "no_nul"))]
+    #[validate(
+        length(max = 200, message = "must be at most 200 characters"),
+        custom(function = "no_nul")
+    )]
     pub text: Option<String>,
     /// Only stored at or after.
-    pub created_from: Option<Timestamp>,
+    pub created_from: Option<DateTime<Utc>>,
     /// Only stored before.
-    pub created_to: Option<Timestamp>,
+    pub created_to: Option<DateTime<Utc>>,
     /// The most items, 1–100; 20 when not said.
     #[validate(range(min = 1, max = 100, message = "must be 1 to 100"))]
     pub limit: Option<u32>,
@@ -79,24 +83,32 @@ pub async fn list_memories(
     caller: Caller,
     Params(params): Params<ListMemoriesParams>,
 ) -> Result<Json<MemoryPage>, Problem> {
-    let after = params.cursor.as_deref().map(pagination::decode).transpose()?;
+    let after = params
+        .cursor
+        .as_deref()
+        .map(|c| pagination::decode(List::Memories, c))
+        .transpose()?;
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
     let filter = MemoryFilter {
         scope: params.scope.map(Into::into),
         kind: params.kind.map(Into::into),
         layer: params.layer.map(Into::into),
         state: params.state.map(Into::into),
-        session_id: params.session_id.map(SessionId),
+        session_id: params.session.map(SessionId),
         text: params.text.filter(|t| !t.is_empty()),
         created_from: params.created_from,
         created_to: params.created_to,
     };
-    let page = app.store.list_memories(caller.owner, &filter, after, limit).await?;
+    let page = app
+        .store
+        .list_memories(caller.owner, &filter, after, limit)
+        .await?;
     let next_cursor = page.items.last().filter(|_| page.more).map(|last| {
-        pagination::encode(&Cursor {
+        let place = Cursor {
             at: last.created_at,
             id: last.id.0,
-        })
+        };
+        pagination::encode(List::Memories, &place)
     });
     Ok(Json(MemoryPage {
         items: page.items.into_iter().map(Into::into).collect(),

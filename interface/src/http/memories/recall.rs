@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidemark_application::memory::recall::RecallRequest;
 use tidemark_domain::event::{RecalledMemory, Via};
-use tidemark_domain::ids::{MemoryId, SessionId, Timestamp};
+use tidemark_domain::ids::{MemoryId, SessionId};
 use tidemark_domain::memory::prompt::{self, Language};
 use tidemark_domain::memory::recall::{Ranked, TopK};
+use tidemark_domain::memory::scoring::Parts;
 use tidemark_domain::memory::scoring::Profile;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -89,7 +91,7 @@ pub struct RecallQuery {
     #[schema(minimum = 0, maximum = 2)]
     pub min_score: Option<f64>,
     /// The time to judge by; now when not said.
-    pub now: Option<Timestamp>,
+    pub now: Option<DateTime<Utc>>,
     /// The most tokens the recalled lines may take; 2,000 when not said.
     #[validate(range(min = 1, max = 100_000, message = "must be 1 to 100000"))]
     #[schema(minimum = 1, maximum = 100_000)]
@@ -182,7 +184,7 @@ pub async fn recall_memories(
             .zip(outcome.ranking.items)
             .map(|(rank, item)| RecalledItem {
                 score: item.score,
-                parts: item.parts.named(),
+                parts: parts(&item.parts),
                 matched: if explain { item.matched } else { Vec::new() },
                 memory: item.memory.into(),
                 rank,
@@ -208,7 +210,10 @@ fn request(asked: RecallQuery) -> Result<RecallRequest, Problem> {
         None | Some(TopKView::Auto(_)) => TopK::Auto,
         Some(TopKView::Number(k @ 1..=100)) => TopK::Fixed(k as usize),
         Some(TopKView::Number(_)) => {
-            return Err(Problem::unacceptable("top_k", "must be 1 to 100, or \"auto\""));
+            return Err(Problem::unacceptable(
+                "top_k",
+                "must be 1 to 100, or \"auto\"",
+            ));
         }
     };
     let defaults = RecallRequest::default();
@@ -220,10 +225,25 @@ fn request(asked: RecallQuery) -> Result<RecallRequest, Problem> {
         profile: asked.profile.map(Into::into),
         min_score: asked.min_score,
         now: asked.now,
-        token_budget: asked.token_budget.map_or(defaults.token_budget, |t| t as usize),
+        token_budget: asked
+            .token_budget
+            .map_or(defaults.token_budget, |t| t as usize),
         why_not: asked.why_not.into_iter().map(MemoryId).collect(),
         ..defaults
     })
+}
+
+fn parts(parts: &Parts) -> BTreeMap<String, f64> {
+    [
+        ("relevance", Some(parts.relevance)),
+        ("question", parts.question),
+        ("decay", parts.decay),
+        ("use_boost", parts.use_boost),
+        ("recency", parts.recency),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+    .collect()
 }
 
 fn as_shown(item: &Ranked) -> RecalledMemory {

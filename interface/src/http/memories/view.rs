@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use tidemark_domain::ids::Timestamp;
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -144,15 +144,15 @@ pub struct MemoryView {
     /// The messages behind it.
     pub sources: Vec<SourceView>,
     /// Since when it holds.
-    pub valid_from: Timestamp,
+    pub valid_from: DateTime<Utc>,
     /// Until when it held.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub valid_to: Option<Timestamp>,
+    pub valid_to: Option<DateTime<Utc>>,
     /// When it is to be deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Timestamp>,
+    pub expires_at: Option<DateTime<Utc>>,
     /// When it was stored.
-    pub created_at: Timestamp,
+    pub created_at: DateTime<Utc>,
     /// How often it was shown in a committed turn.
     #[schema(examples(2))]
     pub access_count: i64,
@@ -188,6 +188,7 @@ impl From<Memory> for MemoryView {
 }
 
 /// A memory with its entity tag.
+#[derive(Debug)]
 pub struct Tagged(pub Memory);
 
 impl IntoResponse for Tagged {

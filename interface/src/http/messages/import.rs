@@ -3,11 +3,12 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidemark_application::ports::jobs::{JobKind, NewJob};
 use tidemark_application::ports::sessions::ImportedMessage;
 use tidemark_domain::boundary;
-use tidemark_domain::ids::{SessionId, Timestamp};
+use tidemark_domain::ids::SessionId;
 use tidemark_domain::session::Role;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -18,6 +19,9 @@ use crate::app::App;
 use crate::extract::{Caller, IdPath, IdempotencyKey, JsonBody, no_nul};
 use crate::http::turns::create::{MAX_MESSAGE, not_blank};
 use crate::problem::{Problem, ProblemDocument};
+
+/// The longest list.
+const MAX_MESSAGES: usize = 1_000;
 
 /// Who spoke.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
@@ -39,18 +43,29 @@ pub struct PastMessage {
     pub role: PastRole,
     /// What was said, 1–100,000 characters.
     #[validate(
-        length(min = 1, max = "MAX_MESSAGE", message = "must be 1 to 100000 characters"),
+        length(
+            min = 1,
+            max = "MAX_MESSAGE",
+            message = "must be 1 to 100000 characters"
+        ),
         custom(function = "not_blank"),
         custom(function = "no_nul")
     )]
-    #[schema(min_length = 1, max_length = 100_000, examples("We moved the launch to May."))]
+    #[schema(
+        min_length = 1,
+        max_length = 100_000,
+        examples("We moved the launch to May.")
+    )]
     pub content: String,
     /// The speaker's name, 1–128 characters.
-    #[validate(length(min = 1, max = 128, message = "must be 1 to 128 characters"), custom(function = "no_nul"))]
+    #[validate(
+        length(min = 1, max = 128, message = "must be 1 to 128 characters"),
+        custom(function = "no_nul")
+    )]
     #[schema(min_length = 1, max_length = 128)]
     pub name: Option<String>,
     /// When it was said.
-    pub created_at: Timestamp,
+    pub created_at: DateTime<Utc>,
 }
 
 /// Messages of the past, in their order.
@@ -58,7 +73,7 @@ pub struct PastMessage {
 #[serde(deny_unknown_fields)]
 pub struct ImportMessages {
     /// 1–1,000 messages.
-    #[validate(length(min = 1, max = 1000, message = "must be 1 to 1000 messages"), nested)]
+    #[validate(nested)]
     #[schema(min_items = 1, max_items = 1000)]
     pub messages: Vec<PastMessage>,
 }
@@ -97,7 +112,16 @@ pub async fn import_messages(
     body: JsonBody<ImportMessages>,
 ) -> Result<(StatusCode, Json<ImportedMessages>), Problem> {
     let id = SessionId(id);
-    let JsonBody { value: import, hash } = body;
+    let JsonBody {
+        value: import,
+        hash,
+    } = body;
+    if !(1..=MAX_MESSAGES).contains(&import.messages.len()) {
+        return Err(Problem::unacceptable(
+            "messages",
+            "must be 1 to 1000 messages",
+        ));
+    }
     let session = app.store.session(caller.owner, id).await?;
     let session = session.ok_or_else(|| Problem::not_found("session"))?;
     let learnable = session.memory.learns();
@@ -134,7 +158,14 @@ pub async fn import_messages(
         .collect();
     let created = app
         .store
-        .import_messages(caller.owner, id, messages, jobs, key.with_body(hash), app.clock.now())
+        .import_messages(
+            caller.owner,
+            id,
+            messages,
+            jobs,
+            key.with_body(hash),
+            app.clock.now(),
+        )
         .await?;
     app.work.notify_one();
     let items = created.value.into_iter().map(Into::into).collect();

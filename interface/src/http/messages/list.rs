@@ -45,7 +45,11 @@ pub async fn list_messages(
     Params(params): Params<PageParams>,
 ) -> Result<Json<MessagePage>, Problem> {
     let id = SessionId(id);
-    let after = params.cursor.as_deref().map(pagination::decode_seq).transpose()?;
+    let after = params
+        .cursor
+        .as_deref()
+        .map(pagination::decode_seq)
+        .transpose()?;
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
     let session = app.store.session(caller.owner, id).await?;
     let session = session.ok_or_else(|| Problem::not_found("session"))?;

@@ -1,7 +1,7 @@
 //! A message as it is shown.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use tidemark_domain::ids::Timestamp;
 use tidemark_domain::session::{Message, Role};
 use tidemark_domain::tool::ToolCall;
 use utoipa::ToSchema;
@@ -90,7 +90,7 @@ pub struct MessageView {
     #[schema(required = false)]
     pub partial: bool,
     /// When it was said.
-    pub created_at: Timestamp,
+    pub created_at: DateTime<Utc>,
 }
 
 impl From<Message> for MessageView {

@@ -8,7 +8,7 @@ use tidemark_application::ports::sessions::NewSession as Session;
 use utoipa::ToSchema;
 use validator::Validate;
 
-use super::view::{MemoryModeView, SessionView, Tagged, labels};
+use super::view::{MemoryModeView, SessionView, Tagged, few_labels};
 use crate::app::App;
 use crate::extract::{Caller, IdempotencyKey, JsonBody, no_nul};
 use crate::problem::{Problem, ProblemDocument};
@@ -18,16 +18,22 @@ use crate::problem::{Problem, ProblemDocument};
 #[serde(deny_unknown_fields)]
 pub struct NewSession {
     /// What its user calls it; at most 200 characters.
-    #[validate(length(max = 200, message = "must be at most 200 characters"), custom(function = "no_nul"))]
+    #[validate(
+        length(max = 200, message = "must be at most 200 characters"),
+        custom(function = "no_nul")
+    )]
     #[schema(max_length = 200, examples("Quarterly budget"))]
     pub title: Option<String>,
     /// Free labels: at most 16 of 1–64 characters.
     #[serde(default)]
-    #[validate(custom(function = "labels"))]
+    #[validate(custom(function = "few_labels"))]
     #[schema(max_items = 16)]
     pub labels: Vec<String>,
     /// The entry it comes through, 1–64 characters; `api` when not said.
-    #[validate(length(min = 1, max = 64, message = "must be 1 to 64 characters"), custom(function = "no_nul"))]
+    #[validate(
+        length(min = 1, max = 64, message = "must be 1 to 64 characters"),
+        custom(function = "no_nul")
+    )]
     #[schema(min_length = 1, max_length = 64)]
     pub channel: Option<String>,
     /// The mode of turns that name none; `on` when not said.

@@ -28,5 +28,7 @@ pub async fn get_session(
     IdPath(id): IdPath<Uuid>,
 ) -> Result<Tagged, Problem> {
     let session = app.store.session(caller.owner, SessionId(id)).await?;
-    session.map(Tagged).ok_or_else(|| Problem::not_found("session"))
+    session
+        .map(Tagged)
+        .ok_or_else(|| Problem::not_found("session"))
 }

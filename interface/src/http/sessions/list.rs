@@ -10,7 +10,7 @@ use validator::Validate;
 use super::view::SessionView;
 use crate::app::App;
 use crate::extract::{Caller, Params, no_nul};
-use crate::pagination::{self, DEFAULT_LIMIT};
+use crate::pagination::{self, DEFAULT_LIMIT, List};
 use crate::problem::{Problem, ProblemDocument};
 
 /// Which sessions.
@@ -19,7 +19,10 @@ use crate::problem::{Problem, ProblemDocument};
 #[into_params(parameter_in = Query)]
 pub struct ListSessionsParams {
     /// Only those whose title holds this text.
-    #[validate(length(max = 200, message = "must be at most 200 characters"), custom(function = "no_nul"))]
+    #[validate(
+        length(max = 200, message = "must be at most 200 characters"),
+        custom(function = "no_nul")
+    )]
     pub text: Option<String>,
     /// The most items, 1–100; 20 when not said.
     #[validate(range(min = 1, max = 100, message = "must be 1 to 100"))]
@@ -58,15 +61,23 @@ pub async fn list_sessions(
     caller: Caller,
     Params(params): Params<ListSessionsParams>,
 ) -> Result<Json<SessionPage>, Problem> {
-    let after = params.cursor.as_deref().map(pagination::decode).transpose()?;
+    let after = params
+        .cursor
+        .as_deref()
+        .map(|c| pagination::decode(List::Sessions, c))
+        .transpose()?;
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
     let text = params.text.as_deref().filter(|t| !t.is_empty());
-    let page = app.store.list_sessions(caller.owner, text, after, limit).await?;
+    let page = app
+        .store
+        .list_sessions(caller.owner, text, after, limit)
+        .await?;
     let next_cursor = page.items.last().filter(|_| page.more).map(|last| {
-        pagination::encode(&Cursor {
+        let place = Cursor {
             at: last.updated_at,
             id: last.id.0,
-        })
+        };
+        pagination::encode(List::Sessions, &place)
     });
     Ok(Json(SessionPage {
         items: page.items.into_iter().map(Into::into).collect(),

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use validator::Validate;
 
-use super::view::{MemoryModeView, SessionView, Tagged, labels};
+use super::view::{MemoryModeView, SessionView, Tagged, few_labels};
 use crate::app::App;
 use crate::extract::{Caller, IdPath, IfMatch, JsonBody, no_nul};
 use crate::problem::{Code, Problem, ProblemDocument};
@@ -19,11 +19,14 @@ use crate::problem::{Code, Problem, ProblemDocument};
 pub struct SessionPatch {
     /// A new title, at most 200 characters; `null` removes it.
     #[serde(default, deserialize_with = "given")]
-    #[validate(custom(function = "title"))]
+    #[validate(
+        length(max = 200, message = "must be at most 200 characters"),
+        custom(function = "no_nul")
+    )]
     #[schema(value_type = Option<String>, max_length = 200)]
     pub title: Option<Option<String>>,
     /// New labels: at most 16 of 1–64 characters.
-    #[validate(custom(function = "labels"))]
+    #[validate(custom(function = "few_labels"))]
     #[schema(max_items = 16)]
     pub labels: Option<Vec<String>>,
     /// A new mode for turns that name none.
@@ -31,20 +34,12 @@ pub struct SessionPatch {
 }
 
 /// Tells `null` from absence.
+#[expect(
+    clippy::option_option,
+    reason = "absent, null and a text are three things here"
+)]
 fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
     Option::<String>::deserialize(deserializer).map(Some)
-}
-
-fn title(title: &Option<String>) -> Result<(), validator::ValidationError> {
-    let Some(title) = title else {
-        return Ok(());
-    };
-    if title.chars().count() > 200 {
-        let mut error = validator::ValidationError::new("length");
-        error.message = Some("must be at most 200 characters".into());
-        return Err(error);
-    }
-    no_nul(title)
 }
 
 /// Change a session
@@ -78,11 +73,20 @@ pub async fn update_session(
     };
     let updated = app
         .store
-        .update_session(caller.owner, SessionId(id), expected, change, app.clock.now())
+        .update_session(
+            caller.owner,
+            SessionId(id),
+            expected,
+            change,
+            app.clock.now(),
+        )
         .await?;
     match updated {
         Updated::Done(session) => Ok(Tagged(session)),
         Updated::NotFound => Err(Problem::not_found("session")),
-        Updated::Stale => Err(Problem::new(Code::StaleVersion, "the session has changed since")),
+        Updated::Stale => Err(Problem::new(
+            Code::StaleVersion,
+            "the session has changed since",
+        )),
     }
 }

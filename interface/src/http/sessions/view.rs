@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use tidemark_domain::ids::Timestamp;
 use tidemark_domain::session::{MemoryMode, Session};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -64,9 +64,9 @@ pub struct SessionView {
     /// The mode of turns that name none.
     pub memory: MemoryModeView,
     /// When it was made.
-    pub created_at: Timestamp,
+    pub created_at: DateTime<Utc>,
     /// When its last message was stored, or it was changed.
-    pub updated_at: Timestamp,
+    pub updated_at: DateTime<Utc>,
     /// How many messages it has.
     #[schema(examples(14))]
     pub message_count: i64,
@@ -100,6 +100,7 @@ impl From<Session> for SessionView {
 }
 
 /// A session with its entity tag.
+#[derive(Debug)]
 pub struct Tagged(pub Session);
 
 impl IntoResponse for Tagged {
@@ -114,7 +115,7 @@ impl IntoResponse for Tagged {
 }
 
 /// For `validator`: at most 16 labels of 1–64 characters.
-pub fn labels(labels: &[String]) -> Result<(), ValidationError> {
+pub fn few_labels(labels: &[String]) -> Result<(), ValidationError> {
     let fits = labels.len() <= 16 && labels.iter().all(|l| (1..=64).contains(&l.chars().count()));
     if !fits {
         let mut error = ValidationError::new("labels");

@@ -23,7 +23,7 @@ use crate::problem::{Problem, ProblemDocument};
 pub const MAX_MESSAGE: u64 = 100_000;
 
 /// The longest a `Prefer: wait` is honoured.
-const MAX_WAIT: Duration = Duration::from_secs(300);
+const MAX_WAIT: Duration = Duration::from_mins(5);
 
 /// What to do when another turn of the session is open.
 #[derive(Clone, Copy, Debug, Default, Deserialize, ToSchema)]
@@ -42,11 +42,19 @@ pub enum IfBusy {
 pub struct NewTurn {
     /// The message, 1–100,000 characters.
     #[validate(
-        length(min = 1, max = "MAX_MESSAGE", message = "must be 1 to 100000 characters"),
+        length(
+            min = 1,
+            max = "MAX_MESSAGE",
+            message = "must be 1 to 100000 characters"
+        ),
         custom(function = "not_blank"),
         custom(function = "no_nul")
     )]
-    #[schema(min_length = 1, max_length = 100_000, examples("I prefer answers as tables"))]
+    #[schema(
+        min_length = 1,
+        max_length = 100_000,
+        examples("I prefer answers as tables")
+    )]
     pub message: String,
     /// Whether memory is recalled and learned; the session's own mode when not said.
     pub memory: Option<MemoryModeView>,
@@ -181,7 +189,7 @@ mod tests {
             headers.insert("prefer", HeaderValue::from_static(text));
             preferred_wait(&headers)
         };
-        assert_eq!(wait("wait=60"), Some(Duration::from_secs(60)));
+        assert_eq!(wait("wait=60"), Some(Duration::from_mins(1)));
         assert_eq!(wait("respond-async, wait=5"), Some(Duration::from_secs(5)));
         assert_eq!(wait("wait=99999"), Some(MAX_WAIT));
         assert_eq!(wait("wait=soon"), None);

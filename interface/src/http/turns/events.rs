@@ -13,7 +13,7 @@ use super::event::Event;
 use crate::app::App;
 use crate::extract::{Caller, IdPath, Params};
 use crate::problem::{Code, Problem, ProblemDocument};
-use crate::sse;
+use crate::sse::{self, Place};
 
 /// Where to begin.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
@@ -21,8 +21,7 @@ use crate::sse;
 #[into_params(parameter_in = Query)]
 pub struct EventsParams {
     /// The number of the last event seen; `Last-Event-ID` wins over it.
-    #[validate(range(min = 0, message = "must be 0 or more"))]
-    pub after: Option<i64>,
+    pub after: Option<u64>,
     /// Also tell the model's reasoning, as it comes.
     pub reasoning: Option<bool>,
 }
@@ -56,15 +55,19 @@ pub async fn stream_turn_events(
     Params(params): Params<EventsParams>,
 ) -> Result<Response, Problem> {
     let turn = TurnId(id);
-    let after = match sse::last_event_id(&headers)? {
+    let place = match sse::last_event_id(&headers)? {
         Some(last) if last.turn != turn => {
             return Err(
                 Problem::new(Code::InvalidPosition, "the position is one of another turn")
                     .field("Last-Event-ID", "is one of another turn"),
             );
         }
-        Some(last) => last.seq,
-        None => params.after.unwrap_or(0),
+        Some(last) => Place::behind(last),
+        None => Place {
+            turn,
+            after: i64::try_from(params.after.unwrap_or(0)).unwrap_or(i64::MAX),
+            said_in: "after",
+        },
     };
-    sse::stream(&app, caller.owner, turn, after, params.reasoning.unwrap_or(false)).await
+    sse::stream(&app, caller.owner, place, params.reasoning.unwrap_or(false)).await
 }

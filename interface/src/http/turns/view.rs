@@ -1,8 +1,8 @@
 //! A turn as it is shown.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidemark_domain::event as domain;
-use tidemark_domain::ids::Timestamp;
 use tidemark_domain::turn::{FinishReason, Turn, TurnProblem, TurnStatus, Usage};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -196,13 +196,13 @@ pub struct TurnView {
     #[schema(examples("/v1/turns/0192f0c1-2b5e-7c3a-9d1e-4f5a6b7c8d9e/events"))]
     pub events_url: String,
     /// When it was accepted.
-    pub created_at: Timestamp,
+    pub created_at: DateTime<Utc>,
     /// When it was started.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub started_at: Option<Timestamp>,
+    pub started_at: Option<DateTime<Utc>>,
     /// When it ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ended_at: Option<Timestamp>,
+    pub ended_at: Option<DateTime<Utc>>,
 }
 
 /// Where a turn's events are.

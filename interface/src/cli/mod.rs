@@ -1,0 +1,135 @@
+//! The commands. Without one, the server is run.
+
+mod migrate;
+mod print;
+mod serve;
+
+use std::error::Error;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config;
+
+/// Tidemark, a chat server that remembers.
+#[derive(Debug, Parser)]
+#[command(name = "tidemark", version)]
+struct Cli {
+    /// The configuration file; tidemark.toml in the working directory when it is there and none is named.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server; the command when none is named
+    Serve,
+    /// Bring the store's schema to this version, and end
+    Migrate,
+    /// Print the effective settings with their documentation; secrets are hidden
+    Config {
+        /// Print the documented defaults instead, as a file to begin with
+        #[arg(long)]
+        example: bool,
+    },
+    /// Print the OpenAPI document
+    Openapi,
+}
+
+/// Does what the command line says.
+pub fn run() -> ExitCode {
+    let cli = Cli::parse();
+    match dispatch(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tell(&format!("tidemark: {}", whole(error.as_ref())));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(cli: &Cli) -> Result<(), Box<dyn Error>> {
+    match cli.command {
+        Some(Command::Openapi) => return print::openapi(),
+        Some(Command::Config { example: true }) => return print::example(),
+        _ => {}
+    }
+    let loaded = config::load(cli.config.as_deref())?;
+    match cli.command {
+        None | Some(Command::Serve) => serve::run(loaded),
+        Some(Command::Migrate) => migrate::run(&loaded),
+        _ => print::effective(&loaded),
+    }
+}
+
+/// The error with everything behind it, on one line.
+fn whole(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let more = error.to_string();
+        // Some errors repeat their source's text in their own.
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = error.source();
+    }
+    text
+}
+
+/// Writes a line to standard error. Nobody is there to be told when that fails.
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+fn warn(loaded: &config::Loaded) {
+    for warning in &loaded.warnings {
+        tell(&format!("tidemark: warning: {warning}"));
+    }
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn no_command_is_serve_and_the_file_may_stand_anywhere() {
+        let cli = Cli::parse_from(["tidemark", "--config", "a.toml"]);
+        assert!(cli.command.is_none() && cli.config == Some("a.toml".into()));
+        let cli = Cli::parse_from(["tidemark", "config", "--config", "a.toml"]);
+        assert!(
+            matches!(cli.command, Some(Command::Config { example: false }))
+                && cli.config == Some("a.toml".into())
+        );
+    }
+
+    #[test]
+    fn an_error_is_told_with_its_sources_once() {
+        let inner = std::io::Error::other("no route");
+        let outer = config::ConfigError::Unreadable {
+            path: "t.toml".into(),
+            source: inner,
+        };
+        assert_eq!(
+            whole(&outer),
+            "the configuration file t.toml cannot be read: no route"
+        );
+    }
+}

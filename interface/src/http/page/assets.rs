@@ -1,0 +1,115 @@
+//! The files of the pages, in the binary.
+
+use std::sync::LazyLock;
+
+use axum::http::HeaderValue;
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+/// A file that is served as it is.
+pub(super) struct Asset {
+    name: &'static str,
+    pub(super) content_type: &'static str,
+    pub(super) bytes: Bytes,
+    /// Its entity tag: it changes with its bytes.
+    pub(super) tag: HeaderValue,
+}
+
+impl Asset {
+    pub(super) fn new(name: &'static str, bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        let digest = Sha256::digest(&bytes);
+        let hash = u64::from_be_bytes(std::array::from_fn(|i| digest[i]));
+        Self {
+            name,
+            content_type: content_type(name),
+            tag: HeaderValue::from_str(&format!("\"{hash:016x}\""))
+                .unwrap_or(HeaderValue::from_static("\"\"")),
+            bytes,
+        }
+    }
+}
+
+fn content_type(name: &str) -> &'static str {
+    match name.rsplit('.').next() {
+        Some("html") => "text/html; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        _ => "application/octet-stream",
+    }
+}
+
+macro_rules! embed {
+    ($($name:literal),+ $(,)?) => {
+        vec![$(Asset::new($name, &include_bytes!(concat!("../../web/assets/", $name))[..])),+]
+    };
+}
+
+static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
+    let mut assets = embed![
+        "api.js",
+        "app.js",
+        "composer.css",
+        "composer.js",
+        "conversation.css",
+        "conversation.js",
+        "dom.js",
+        "history.js",
+        "i18n.js",
+        "icon.svg",
+        "icons.svg",
+        "markdown.js",
+        "markdown_blocks.js",
+        "memories.js",
+        "outbox.js",
+        "scroll.js",
+        "sidebar.css",
+        "sidebar.js",
+        "storage.js",
+        "strings.js",
+        "style.css",
+        "turn_stream.js",
+        "turn_view.js",
+    ];
+    assets.push(Asset::new("docs.css", &include_bytes!("docs.css")[..]));
+    assets
+});
+
+/// The chat page.
+pub(super) static INDEX: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new(
+        "index.html",
+        &include_bytes!("../../web/assets/index.html")[..],
+    )
+});
+
+/// The file of that name.
+pub(super) fn find(name: &str) -> Option<&'static Asset> {
+    ASSETS.iter().find(|asset| asset.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_page_is_served_with_its_type() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/web/assets");
+        let mut names: Vec<_> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter(|name| name != "index.html")
+            .collect();
+        names.push("docs.css".to_owned());
+        names.sort();
+        let mut served: Vec<_> = ASSETS.iter().map(|asset| asset.name.to_owned()).collect();
+        served.sort();
+        assert_eq!(served, names);
+        assert!(
+            ASSETS
+                .iter()
+                .all(|asset| asset.content_type != "application/octet-stream")
+        );
+    }
+}

@@ -1,0 +1,27 @@
+//! Tidemark, a chat server that remembers.
+//!
+//! - `cli`: the commands of the binary
+//! - `config`: the settings
+//! - `wiring`, `lifecycle`, `server`: what is built of them, how it starts and ends, and how it takes connections
+//! - `app`, `http`: what the operations share, and the operations, a file each
+//! - `sse`, `extract`, `problem`, `guard`, `request_id`, `body`, `pagination`: what a request goes through
+//! - `openapi`: the document
+//!
+//! To add an operation: see `http`. To add a setting: see `config`. To add an adapter: a line in `wiring`.
+
+pub mod app;
+pub mod body;
+pub mod cli;
+pub mod config;
+pub mod event_log;
+pub mod extract;
+pub mod guard;
+pub mod http;
+pub mod lifecycle;
+pub mod openapi;
+pub mod pagination;
+pub mod problem;
+pub mod request_id;
+pub mod server;
+pub mod sse;
+pub mod wiring;

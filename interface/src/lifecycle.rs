@@ -1,0 +1,160 @@
+//! A server's life: it binds, serves, and ends in order when it is told to.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::Settings;
+use crate::wiring::{OpenStore, Wired};
+use crate::{app, server};
+
+/// How often metrics are tidied.
+const METRICS_UPKEEP: Duration = Duration::from_secs(5);
+
+/// The most that is kept of the drain time to close turns as interrupted.
+const MOST_FOR_LAST: Duration = Duration::from_secs(2);
+
+/// The server cannot be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Without authentication only this machine may connect.
+    #[error(
+        "listen is {0}, which is not a loopback address: without authentication (auth.mode is none) whoever can connect reads and \
+         writes everything, so only an address such as 127.0.0.1:8080 is allowed"
+    )]
+    NotLoopback(SocketAddr),
+    /// The address cannot be had.
+    #[error("cannot listen on {address}")]
+    Bind {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Signals cannot be waited for.
+    #[error("signals cannot be handled")]
+    Signals(#[source] std::io::Error),
+}
+
+/// Binds the address of the settings.
+///
+/// # Errors
+/// When it may not be used or cannot be had.
+pub async fn bind(settings: &Settings) -> Result<TcpListener, StartError> {
+    let address = settings.server.listen;
+    if !address.ip().to_canonical().is_loopback() {
+        return Err(StartError::NotLoopback(address));
+    }
+    TcpListener::bind(address)
+        .await
+        .map_err(|source| StartError::Bind { address, source })
+}
+
+/// Serves until SIGTERM or SIGINT; then drains and closes. A second signal ends the process at once.
+///
+/// # Errors
+/// When it cannot begin.
+pub async fn run(
+    settings: &Settings,
+    listener: TcpListener,
+    wired: Wired,
+    store: &OpenStore,
+) -> Result<(), StartError> {
+    let mut signals = Signals::new().map_err(StartError::Signals)?;
+    let address = listener.local_addr().map_err(|source| StartError::Bind {
+        address: settings.server.listen,
+        source,
+    })?;
+    let Wired { app, workers } = wired;
+    let stop = CancellationToken::new();
+    let tasks = TaskTracker::new();
+    workers.start(&tasks, &stop);
+    {
+        let (chat, stop) = (app.chat.clone(), stop.clone());
+        tasks.spawn(async move { chat.recover_until(stop).await });
+        let (metrics, stop) = (app.metrics.clone(), app.draining.clone());
+        tokio::spawn(async move {
+            while timeout(METRICS_UPKEEP, stop.cancelled()).await.is_err() {
+                metrics.run_upkeep();
+            }
+        });
+    }
+    tasks.close();
+    announce(address);
+
+    let router = app::router(app.clone());
+    let serving = server::serve(listener, router, settings.limits.connections, &stop);
+    tokio::pin!(serving);
+    let connections = tokio::select! {
+        connections = &mut serving => connections,
+        name = signals.next() => {
+            tracing::info!(signal = name, "going down");
+            stop.cancel();
+            serving.await
+        }
+    };
+    tokio::spawn(async move {
+        let name = signals.next().await;
+        tracing::warn!(signal = name, "told again: ending at once");
+        std::process::exit(1);
+    });
+
+    let drain = Duration::from_secs(settings.shutdown.drain_seconds);
+    let until = Instant::now() + drain;
+    let last = (drain / 5).min(MOST_FOR_LAST);
+    app.draining.cancel();
+    let chat = app.chat.shut_down(drain.saturating_sub(last * 2), last);
+    let connections = timeout_at(until - last / 2, connections.shutdown());
+    let tasks = timeout_at(until - last / 2, tasks.wait());
+    let ((), connections, tasks) = tokio::join!(chat, connections, tasks);
+    if connections.is_err() {
+        tracing::warn!("some connections were cut");
+    }
+    if tasks.is_err() {
+        tracing::warn!("some derived work was cut; it is done after the next start");
+    }
+    if timeout_at(until, store.close()).await.is_err() {
+        tracing::warn!("the store could not be closed in time");
+    }
+    tracing::info!("ended");
+    Ok(())
+}
+
+/// Tells where the server and its page are. Standard output may be closed; that is no reason not to serve.
+fn announce(address: SocketAddr) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "listening on http://{address}");
+    let _ = writeln!(
+        out,
+        "the chat page is at http://{address}/ and the API reference at http://{address}/docs"
+    );
+    let _ = out.flush();
+    tracing::info!(%address, "serving");
+}
+
+struct Signals {
+    term: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            term: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.term.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}

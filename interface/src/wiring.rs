@@ -1,0 +1,342 @@
+//! The composition root: what the settings say, built of concrete adapters, top to bottom. To add an adapter: a line here.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tidemark_application::chat::service::{Chat, ChatParts};
+use tidemark_application::learning::worker::Workers;
+use tidemark_application::memory::forget::Forget;
+use tidemark_application::memory::recall::Recall;
+use tidemark_application::memory::remember::Remember;
+use tidemark_application::ports::clock::Clock;
+use tidemark_application::ports::ids::Ids;
+use tidemark_application::ports::model::ChatModel;
+use tidemark_application::ports::store::Store;
+use tidemark_application::ports::trace::Traces;
+use tidemark_application::settings::{
+    LearningSettings, PromptSettings, RecallSettings, TurnSettings,
+};
+use tidemark_application::tools::Toolbox;
+use tidemark_application::tools::search_memory::SearchMemory;
+use tidemark_domain::window::EstimateCounter;
+use tidemark_infrastructure::events::memory::{MemoryEventLog, MemoryEventLogOptions};
+use tidemark_infrastructure::model::gateway::{Gateway, GatewayOptions};
+use tidemark_infrastructure::model::offline::OfflineModel;
+use tidemark_infrastructure::model::openai::{ApiKey, OpenAiModel, OpenAiOptions};
+use tidemark_infrastructure::store::postgres::{PostgresOptions, PostgresStore};
+use tidemark_infrastructure::store::sqlite::{SqliteOptions, SqliteStore};
+use tidemark_infrastructure::system::{SystemClock, UuidV7};
+use tidemark_infrastructure::telemetry::{self, LogFormat, TelemetryGuard, TelemetryOptions};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::Span;
+
+use crate::app::{App, Owners, Shared, StreamSettings};
+use crate::config::{Settings, sections, setting};
+use crate::event_log::EventLogFile;
+
+/// What a client is told to wait before it reconnects.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// Connections that read a file.
+const MAX_READERS: u32 = 8;
+
+/// Upper bounds of the buckets of durations, in seconds.
+const BUCKETS: [f64; 12] = [
+    0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0, 300.0,
+];
+
+/// Something cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum WiringError {
+    /// The store cannot be opened.
+    #[error("the store {url} cannot be opened")]
+    Store {
+        /// Its address, without a password.
+        url: String,
+        /// Why.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The model cannot be used as it is set.
+    #[error("model.base_url or model.api_key cannot be used")]
+    Model(#[source] Box<dyn Error + Send + Sync>),
+    /// The file of the event log cannot be opened.
+    #[error("stream.event_log {path} cannot be opened")]
+    EventLog {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Logs or traces cannot be set up.
+    #[error("log or telemetry.otlp_endpoint cannot be used")]
+    Telemetry(#[source] Box<dyn Error + Send + Sync>),
+    /// Metrics cannot be set up.
+    #[error("metrics cannot be set up")]
+    Metrics(#[source] Box<dyn Error + Send + Sync>),
+}
+
+/// A store of either kind.
+#[derive(Debug)]
+pub enum OpenStore {
+    /// One file.
+    Sqlite(SqliteStore),
+    /// A database server.
+    Postgres(PostgresStore),
+}
+
+impl OpenStore {
+    /// Opens the store that the settings name.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub async fn open(settings: &sections::Store, migrate: bool) -> Result<Self, WiringError> {
+        let url = settings.url.0.as_str();
+        let failed = |source: Box<dyn Error + Send + Sync>| WiringError::Store {
+            url: setting::without_password(url),
+            source,
+        };
+        if url.starts_with("sqlite://") {
+            let mut options = SqliteOptions::from_url(url).map_err(|error| failed(error.into()))?;
+            options.migrate = migrate;
+            options.readers = settings.max_connections.min(MAX_READERS);
+            let store = SqliteStore::open(options).await;
+            return store
+                .map(Self::Sqlite)
+                .map_err(|error| failed(error.into()));
+        }
+        let options = PostgresOptions {
+            url: url.to_owned(),
+            migrate,
+            max_connections: settings.max_connections,
+        };
+        let store = PostgresStore::connect(options).await;
+        store
+            .map(Self::Postgres)
+            .map_err(|error| failed(error.into()))
+    }
+
+    /// All its ports.
+    pub fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Sqlite(store) => Arc::new(store.clone()),
+            Self::Postgres(store) => Arc::new(store.clone()),
+        }
+    }
+
+    /// Finishes what is being written, and closes.
+    pub async fn close(&self) {
+        match self {
+            Self::Sqlite(store) => store.close().await,
+            Self::Postgres(store) => store.close().await,
+        }
+    }
+}
+
+/// Sets up logs and traces; dropping what is returned sends the last of them.
+///
+/// # Errors
+/// When the settings do not allow it.
+pub fn telemetry(settings: &Settings) -> Result<TelemetryGuard, WiringError> {
+    let endpoint = settings.telemetry.otlp_endpoint.as_ref();
+    telemetry::init(&TelemetryOptions {
+        log_filter: settings.server.log.clone(),
+        log_format: match settings.server.log_format {
+            setting::LogFormat::Text => LogFormat::Text,
+            setting::LogFormat::Json => LogFormat::Json,
+        },
+        otlp_endpoint: endpoint.map(|url| url.0.clone()),
+        service_name: settings.telemetry.service_name.clone(),
+    })
+    .map_err(|error| WiringError::Telemetry(error.into()))
+}
+
+/// What runs.
+#[derive(Debug)]
+pub struct Wired {
+    /// What the operations share.
+    pub app: App,
+    /// The workers of derived work.
+    pub workers: Workers,
+}
+
+/// Builds everything on the store.
+///
+/// # Errors
+/// When something cannot be built.
+pub fn wire(settings: &Settings, store: Arc<dyn Store>) -> Result<Wired, WiringError> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let ids: Arc<dyn Ids> = Arc::new(UuidV7::default());
+    let work = Arc::new(Notify::new());
+    let traces: Arc<dyn Traces> = Arc::new(TelemetryTraces);
+    let model = model(&settings.model)?;
+    let event_log = event_log(&settings.stream, &clock)?;
+    let metrics = metrics()?;
+
+    let recall = Arc::new(Recall::new(
+        Arc::clone(&store),
+        Arc::clone(&clock),
+        Arc::new(EstimateCounter),
+        recall_settings(settings),
+    ));
+    let learning = learning_settings(settings);
+    let chat = Chat::new(ChatParts {
+        store: Arc::clone(&store),
+        events: MemoryEventLog::start(event_log_options(&settings.stream)),
+        model,
+        recall: Arc::clone(&recall),
+        tools: Toolbox::new(vec![Arc::new(SearchMemory::new(Arc::clone(&recall)))]),
+        ids: Arc::clone(&ids),
+        clock: Arc::clone(&clock),
+        work: Arc::clone(&work),
+        settings: turn_settings(settings),
+        prompts: prompt_settings(settings),
+        learning_threshold: learning.threshold,
+    })
+    .with_traces(Arc::clone(&traces));
+    let workers = Workers {
+        store: Arc::clone(&store),
+        ids: Arc::clone(&ids),
+        clock: Arc::clone(&clock),
+        work: Arc::clone(&work),
+        settings: learning,
+    };
+    let app = App(Arc::new(Shared {
+        chat,
+        recall,
+        remember: Remember::new(Arc::clone(&store), Arc::clone(&ids), Arc::clone(&clock)),
+        forget: Forget::new(Arc::clone(&store), Arc::clone(&clock)),
+        owners: Owners::new(Arc::clone(&store)),
+        store,
+        ids,
+        clock,
+        work,
+        traces,
+        metrics,
+        streams: StreamSettings {
+            heartbeat: Duration::from_secs(settings.stream.heartbeat_seconds),
+            retry: RETRY,
+            event_log,
+        },
+        draining: CancellationToken::new(),
+        learning_threshold: settings.learning.threshold,
+    }));
+    Ok(Wired { app, workers })
+}
+
+fn model(settings: &sections::Model) -> Result<Arc<dyn ChatModel>, WiringError> {
+    let (Some(base_url), Some(name)) = (&settings.base_url, &settings.name) else {
+        return Ok(Arc::new(OfflineModel::default()));
+    };
+    let mut options = OpenAiOptions::new(base_url.0.as_str(), name.as_str());
+    options.api_key = settings
+        .api_key
+        .as_ref()
+        .and_then(|key| ApiKey::new(key.expose()));
+    options.temperature = settings.temperature.map(|t| t.0);
+    options.connect_timeout = Duration::from_secs(settings.connect_timeout_seconds);
+    options.first_timeout = Duration::from_secs(settings.first_timeout_seconds);
+    options.idle_timeout = Duration::from_secs(settings.idle_timeout_seconds);
+    options.total_timeout = Duration::from_secs(settings.total_timeout_seconds);
+    options.max_retries = settings.max_retries;
+    let model = OpenAiModel::new(options).map_err(|error| WiringError::Model(error.into()))?;
+    let gateway = Gateway::new(
+        Arc::new(model),
+        GatewayOptions {
+            max_concurrent: settings.max_concurrent,
+            ..GatewayOptions::default()
+        },
+    );
+    Ok(Arc::new(gateway))
+}
+
+fn event_log(
+    settings: &sections::Stream,
+    clock: &Arc<dyn Clock>,
+) -> Result<Option<EventLogFile>, WiringError> {
+    let Some(path) = &settings.event_log else {
+        return Ok(None);
+    };
+    let file = EventLogFile::open(path, Arc::clone(clock));
+    file.map(Some).map_err(|source| WiringError::EventLog {
+        path: path.display().to_string(),
+        source,
+    })
+}
+
+fn metrics() -> Result<PrometheusHandle, WiringError> {
+    PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKETS)
+        .and_then(PrometheusBuilder::install_recorder)
+        .map_err(|error| WiringError::Metrics(error.into()))
+}
+
+fn event_log_options(settings: &sections::Stream) -> MemoryEventLogOptions {
+    let defaults = MemoryEventLogOptions::default();
+    let retention = Duration::from_secs(settings.retention_seconds);
+    MemoryEventLogOptions {
+        retention,
+        sweep_every: defaults.sweep_every.min(retention),
+        ..defaults
+    }
+}
+
+fn turn_settings(settings: &Settings) -> TurnSettings {
+    TurnSettings {
+        lease: Duration::from_secs(settings.turn.lease_seconds),
+        max_queued: settings.limits.queue_per_session,
+        max_open_per_owner: settings.limits.turns_per_user,
+        max_open: settings.limits.open_sessions,
+        max_running: settings.limits.running_turns,
+        max_rounds: settings.turn.max_tool_rounds,
+        max_duration: Duration::from_secs(settings.turn.max_seconds),
+        ..TurnSettings::default()
+    }
+}
+
+fn prompt_settings(settings: &Settings) -> PromptSettings {
+    let prompt = &settings.prompt;
+    PromptSettings {
+        agent: prompt.agent.clone(),
+        system_en: prompt.system_en.clone(),
+        system_zh: prompt.system_zh.clone(),
+        intros: prompt.intros.clone(),
+        context_tokens: settings.model.context_tokens,
+        max_output_tokens: settings.model.max_output_tokens,
+    }
+}
+
+fn recall_settings(settings: &Settings) -> RecallSettings {
+    RecallSettings {
+        profile: settings.recall.profile,
+        timeout: Duration::from_secs(settings.recall.timeout_seconds),
+        max_preferences: settings.recall.max_preferences,
+        candidates: settings.recall.candidates,
+        ..RecallSettings::default()
+    }
+}
+
+fn learning_settings(settings: &Settings) -> LearningSettings {
+    LearningSettings {
+        threshold: settings.learning.threshold,
+        workers: settings.learning.workers,
+        poll: Duration::from_secs(settings.learning.interval_seconds),
+        max_attempts: settings.learning.max_attempts as i32,
+        ..LearningSettings::default()
+    }
+}
+
+/// Traces across tasks and processes, as the telemetry adapter knows them.
+struct TelemetryTraces;
+
+impl Traces for TelemetryTraces {
+    fn current(&self) -> Option<String> {
+        telemetry::trace::current_traceparent()
+    }
+
+    fn adopt(&self, span: &Span, traceparent: &str) {
+        telemetry::trace::adopt(span, traceparent);
+    }
+}
