@@ -38,7 +38,7 @@ pub struct IndexCommit {
     pub from_seq: i64,
     /// The new `indexed_seq`.
     pub to_seq: i64,
-    /// What is stored; ids that exist or have a tombstone are passed over.
+    /// What is stored; ids that exist or have a tombstone are passed over, and so is a (source message, identity) pair that has one.
     pub memories: Vec<IndexedMemory>,
     /// Enqueued in the same transaction.
     pub jobs: Vec<NewJob>,

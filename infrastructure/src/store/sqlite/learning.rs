@@ -99,8 +99,10 @@ async fn index(
     )
     .await?;
     let job = &claim.job;
-    for memory in &commit.memories {
-        memories::add(connection, job.owner, memory).await?;
+    for memory in commit.memories {
+        if let Some(memory) = teachable(connection, job.owner, memory).await? {
+            memories::add(connection, job.owner, &memory).await?;
+        }
     }
     jobs::enqueue(
         connection,
@@ -131,20 +133,31 @@ async fn strengthen(
     Ok(memories::add_sources(connection, owner, strengthened.id, &sources).await?)
 }
 
-/// New memories as they may be stored: without sources that were forgotten for what they say, each identity once.
+/// A memory without the sources that were forgotten for what it says; none if no other taught it.
+async fn teachable(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    mut item: IndexedMemory,
+) -> StoreResult<Option<IndexedMemory>> {
+    let taught = !item.memory.sources.is_empty();
+    let print = fingerprint(&item.identity);
+    item.memory.sources =
+        memories::teaching(connection, owner, &print, item.memory.sources).await?;
+    let forgotten = taught && item.memory.sources.is_empty();
+    Ok((!forgotten).then_some(item))
+}
+
+/// New memories as they may be stored: each identity once.
 async fn admitted(
     connection: &mut SqliteConnection,
     owner: Owner,
     new: Vec<IndexedMemory>,
 ) -> StoreResult<Vec<IndexedMemory>> {
     let mut admitted: Vec<IndexedMemory> = Vec::with_capacity(new.len());
-    for mut item in new {
-        let taught = !item.memory.sources.is_empty();
-        let print = fingerprint(&item.identity);
-        item.memory.sources =
-            memories::teaching(connection, owner, &print, item.memory.sources).await?;
-        let forgotten = taught && item.memory.sources.is_empty();
-        if !forgotten && !admitted.iter().any(|a| a.identity == item.identity) {
+    for item in new {
+        if let Some(item) = teachable(connection, owner, item).await?
+            && !admitted.iter().any(|a| a.identity == item.identity)
+        {
             admitted.push(item);
         }
     }

@@ -7,6 +7,7 @@ use tidemark_domain::session::Session;
 use tidemark_domain::turn::{Turn, TurnStatus};
 
 use super::super::idempotency::{self, Reservation};
+use super::super::owners;
 use super::super::rows::{TurnRow, mode_name, owned_as, turn_columns};
 use super::super::sessions;
 use super::super::transaction::Abort;
@@ -100,12 +101,13 @@ async fn replayed(
     })
 }
 
-/// Stores first and counts in the same statement; a refusal rolls back.
+/// Stores first and counts in the same statement; a refusal rolls back. The owner is locked, since turns of other sessions count too.
 async fn store(
     tx: &mut PgConnection,
     wanted: &AcceptTurn,
     session: &Session,
 ) -> Result<Accepted, Abort<AcceptError>> {
+    owners::lock(tx, wanted.owner).await?;
     let row: StoredRow = owned_as(INSERT, wanted.owner)
         .bind(wanted.id.0)
         .bind(session.id.0)

@@ -1,0 +1,281 @@
+//! The suite that every store must pass: each test is a sentence that the ports promise, written against the ports alone.
+//!
+//! A store is held to it by [`conformance!`](crate::conformance), which makes a test of each function here:
+//!
+//! ```ignore
+//! async fn open() -> (Arc<dyn Store>, impl Sized) { /* an empty store, and what must outlive it */ }
+//! tidemark_infrastructure::conformance!(open);
+//! ```
+//!
+//! To add a promise: a public function in the file of its port, with a name that says it, and a line in the list below; a test here fails
+//! while the line is missing. What is particular to one store (opening, reopening, roles) is tested beside that store.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "this is a test suite that is compiled as a library, so that other crates can run it"
+)]
+
+pub mod cancel;
+pub mod closing;
+pub mod commit;
+pub mod idempotency;
+pub mod jobs;
+pub mod learning;
+pub mod lexical;
+pub mod memories;
+pub mod messages;
+pub mod owners;
+pub mod sessions;
+pub mod turns;
+pub mod unindexed;
+
+mod world;
+
+/// Makes a test of every promise, on stores that `open` makes.
+///
+/// `open` names an async function without arguments in the calling module. It returns an empty store and a value that is dropped after
+/// the test.
+#[macro_export]
+macro_rules! conformance {
+    ($open:ident) => {
+        $crate::conformance! { @list tests $open }
+    };
+    (@list $($then:tt)+) => {
+        $crate::conformance! { @$($then)+;
+            owners {
+                a_migrated_store_is_ready
+                the_same_name_is_the_same_owner
+                another_name_or_tenant_is_another_owner
+                many_first_sights_at_once_make_one_owner
+                a_number_means_nothing_in_another_tenant
+            }
+            sessions {
+                a_new_session_is_read_as_it_was_made
+                what_is_not_there_is_a_miss
+                a_strangers_session_is_a_miss_and_stays_untouched
+                a_change_touches_what_it_names_and_raises_the_version
+                a_change_decided_on_an_older_version_is_stale_and_changes_nothing
+                messages_move_the_time_of_a_session_but_not_its_version
+                sessions_are_listed_by_their_last_change_newest_first
+                a_walk_over_sessions_of_one_time_is_not_disturbed_by_new_ones
+                a_page_that_ends_the_list_says_so
+                a_title_is_found_by_its_letters_taken_literally
+                titles_labels_and_channels_survive_whatever_they_hold
+                deleting_removes_messages_turns_and_jobs_and_fences_the_runner
+                deleting_and_forgetting_takes_what_was_learned_from_that_session_alone
+                deleting_without_forgetting_keeps_every_memory
+            }
+            messages {
+                imported_messages_are_read_as_they_were_given
+                an_import_into_nothing_or_into_a_strangers_session_is_refused
+                an_import_never_falls_into_a_running_turn
+                an_import_enqueues_its_jobs
+                messages_are_paged_upwards_from_a_number
+                history_is_the_newest_before_a_number_in_ascending_order
+                sessions_number_their_messages_apart
+                numbers_have_no_gap_under_writers_at_once
+                texts_survive_whatever_they_hold
+                texts_of_a_hundred_thousand_characters_survive
+            }
+            turns {
+                an_accepted_turn_is_queued_and_has_no_message_yet
+                a_turn_of_a_new_session_makes_the_session
+                a_refused_turn_of_a_new_session_leaves_no_session
+                the_mode_that_a_turn_names_wins_over_its_sessions
+                a_turn_for_nothing_or_for_a_strangers_session_is_refused
+                a_strangers_turn_can_neither_be_read_nor_started_nor_cancelled
+                a_full_queue_refuses_and_stores_nothing
+                a_queue_for_nobody_still_lets_an_idle_session_begin
+                the_queues_bound_holds_against_many_at_once
+                an_owner_has_no_more_open_turns_than_allowed
+                an_owners_bound_holds_against_many_sessions_at_once
+                who_does_not_want_to_wait_is_refused_while_a_turn_is_open
+                turns_of_a_session_start_one_after_another_in_their_order
+                turns_accepted_at_one_time_start_in_the_order_of_their_ids
+                a_start_takes_fence_and_numbers_and_stores_the_question
+                of_many_starters_at_once_one_starts_one_turn
+                sessions_with_a_waiting_turn_and_none_running_are_found
+                waiting_and_lapsed_turns_of_every_tenant_are_found
+                reserved_event_numbers_only_rise
+                a_key_of_another_start_writes_nothing
+                inputs_survive_whatever_they_hold
+            }
+            cancel {
+                cancelling_a_waiting_turn_closes_it_and_the_next_one_starts
+                cancelling_a_running_turn_marks_it_for_its_runner
+                cancelling_what_has_ended_or_never_was_changes_nothing
+                of_a_cancellation_and_a_start_at_once_each_is_told_what_happened
+            }
+            commit {
+                a_tool_round_is_stored_in_protocol_order_before_the_next_step
+                a_commit_stores_answer_state_usage_and_jobs_together
+                a_commit_whose_answer_cannot_be_stored_changes_nothing
+                a_commit_whose_job_cannot_be_enqueued_changes_nothing
+                after_a_commit_nothing_else_may_write_to_the_turn
+                jobs_of_a_refused_commit_are_not_enqueued
+                a_runner_whose_lease_lapsed_unnoticed_still_commits
+                of_a_commit_and_a_close_at_once_one_happens
+                what_a_turn_keeps_survives_whatever_it_holds
+            }
+            closing {
+                a_close_stores_what_was_shown_with_state_problem_and_jobs
+                a_turn_that_showed_nothing_closes_without_a_message
+                after_a_close_nothing_else_may_write_to_the_turn
+                a_living_lease_protects_its_turn
+                a_lapsed_lease_is_found_until_it_is_prolonged_or_the_turn_ends
+                a_turn_closed_for_its_lapsed_lease_ends_above_every_reserved_number
+                a_close_that_answers_open_calls_leaves_a_valid_transcript
+                of_many_who_find_a_lapsed_lease_one_closes_the_turn
+                a_replacement_removes_the_turn_and_what_came_after_it
+                a_replacement_withdraws_what_was_learned_from_the_branch_alone
+                a_replacement_sets_the_cursors_back_to_what_is_left
+                a_replacement_voids_learning_that_has_read_what_it_removes
+                only_a_started_turn_of_an_idle_session_can_be_replaced
+                a_replacement_that_is_refused_removes_nothing
+            }
+            jobs {
+                one_job_of_a_kind_is_pending_for_a_session
+                many_enqueuers_at_once_leave_one_pending_job
+                a_new_job_may_wait_while_one_of_its_kind_runs
+                a_claim_takes_the_job_and_counts_the_attempt
+                jobs_are_claimed_oldest_first_whoever_owns_them
+                many_workers_at_once_never_claim_the_same_job
+                a_lapsed_claim_is_given_to_another_and_the_first_has_lost
+                a_lapsed_claim_that_nobody_took_is_still_valid
+                a_finished_job_is_gone_and_cannot_be_finished_again
+                a_failure_that_is_retried_waits_its_time
+                a_failure_that_is_retried_at_once_is_claimed_again
+                a_failure_that_is_retried_merges_into_the_job_that_waits
+                a_job_that_is_given_up_waits_for_a_person
+                a_failed_job_does_not_keep_a_new_one_from_waiting
+                a_retried_job_is_pending_with_fresh_attempts
+                a_retried_job_gives_way_to_one_that_waits_already
+                only_failed_jobs_are_retried
+                failed_and_pending_jobs_can_be_dropped_but_not_running_ones
+                jobs_are_listed_newest_first_by_state_and_page
+                another_tenant_neither_sees_nor_touches_jobs
+                a_tenant_sees_the_jobs_of_all_its_users
+                jobs_are_counted_over_all_tenants_by_kind_and_state
+            }
+            learning {
+                a_snapshot_is_of_the_session_as_it_is_now
+                a_snapshot_of_nothing_or_of_a_strangers_session_is_a_miss
+                taught_messages_tell_whether_their_turn_was_cancelled
+                an_index_commit_stores_moves_and_removes_its_job_together
+                indexing_the_same_messages_twice_stores_each_chunk_once
+                a_forgotten_chunk_is_not_indexed_again
+                a_message_does_not_teach_as_a_chunk_what_was_forgotten_as_a_fact
+                an_index_decided_on_what_has_moved_is_a_conflict
+                messages_that_arrive_meanwhile_are_no_conflict
+                a_consolidation_stores_strengthens_and_moves_together
+                a_consolidation_decided_on_what_has_moved_is_a_conflict
+                a_consolidation_whose_known_memory_was_forgotten_is_a_conflict
+                a_consolidation_whose_identity_was_taken_meanwhile_is_a_conflict
+                a_chunk_of_the_same_words_does_not_stand_in_the_way_of_a_fact
+                a_message_does_not_teach_again_what_was_forgotten
+                a_claim_that_was_lost_applies_nothing
+                learning_for_a_deleted_session_is_lost
+                each_completed_turn_counts_once_for_each_memory_it_showed
+                turns_that_did_not_complete_count_no_use
+            }
+            unindexed {
+                what_is_committed_and_not_yet_indexed_is_told
+                unindexed_messages_are_the_newest_and_whole
+                what_is_indexed_is_no_longer_told
+            }
+            memories {
+                a_memory_is_read_as_it_was_given
+                every_scope_kind_layer_state_and_trust_is_kept
+                the_same_content_again_is_the_same_memory
+                the_answer_keeps_the_order_and_names_the_present_ones
+                many_who_say_the_same_at_once_make_one_memory
+                what_is_no_longer_told_does_not_stand_in_for_what_is_said_now
+                owners_remember_apart
+                a_strangers_memory_is_a_miss_everywhere
+                memories_are_found_by_their_ids
+                a_list_keeps_what_the_filter_asks_for
+                a_text_filter_is_taken_literally
+                a_walk_over_memories_of_one_time_is_not_disturbed_by_new_ones
+                contents_survive_whatever_they_hold
+                what_is_forgotten_is_gone_from_everywhere
+                what_was_forgotten_can_be_said_anew
+                preferences_are_the_recallable_ones_of_the_profile_newest_first
+                memories_are_found_by_the_messages_behind_them_in_any_state
+                memories_are_found_by_what_they_say_if_they_are_current_and_semantic
+            }
+            lexical {
+                ranking_over_the_stores_rows_is_ranking_over_the_memories
+                postings_come_in_the_order_of_the_terms_and_for_those_that_occur
+                an_owner_without_memories_has_no_rows
+                a_memory_expires_at_its_time_and_not_before
+                a_memory_is_found_by_the_request_after_it_was_given
+                terms_survive_whatever_they_hold
+            }
+            idempotency {
+                a_session_is_made_once_for_a_key_and_told_as_it_is_now
+                a_key_with_another_body_is_a_mismatch_and_makes_nothing
+                a_key_belongs_to_its_owner_and_operation
+                a_key_is_kept_for_its_hours_and_free_afterwards
+                a_turn_is_accepted_once_for_a_key_and_told_as_it_is_now
+                a_replacement_is_done_once_for_a_key
+                a_refused_turn_leaves_its_key_free
+                memories_are_stored_once_for_a_key_and_told_in_their_order
+                an_import_is_done_once_for_a_key_and_told_in_its_order
+                without_a_key_nothing_is_repeated
+                of_many_twins_at_once_one_makes_the_session
+                of_many_twins_at_once_one_makes_the_turn_and_its_session
+                of_many_twins_at_once_one_makes_the_import_and_the_memories
+            }
+        }
+    };
+    (@tests $open:ident; $($port:ident { $($promise:ident)+ })+) => {
+        $(
+            mod $port {
+                $(
+                    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                    async fn $promise() {
+                        let (store, outlives) = super::$open().await;
+                        $crate::store::conformance::$port::$promise(store).await;
+                        drop(outlives);
+                    }
+                )+
+            }
+        )+
+    };
+    (@names; $($port:ident { $($promise:ident)+ })+) => {
+        [$((stringify!($port), &[$(stringify!($promise)),+][..])),+]
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_promise_is_in_the_list() {
+        let sources = [
+            include_str!("owners.rs"),
+            include_str!("sessions.rs"),
+            include_str!("messages.rs"),
+            include_str!("turns.rs"),
+            include_str!("cancel.rs"),
+            include_str!("commit.rs"),
+            include_str!("closing.rs"),
+            include_str!("jobs.rs"),
+            include_str!("learning.rs"),
+            include_str!("unindexed.rs"),
+            include_str!("memories.rs"),
+            include_str!("lexical.rs"),
+            include_str!("idempotency.rs"),
+        ];
+        let listed = crate::conformance!(@list names);
+        assert_eq!(listed.len(), sources.len());
+        for ((port, promises), source) in listed.into_iter().zip(sources) {
+            let written: Vec<&str> = source
+                .lines()
+                .filter_map(|line| line.strip_prefix("pub async fn ")?.split('(').next())
+                .collect();
+            assert_eq!(written, promises, "{port}");
+        }
+    }
+}

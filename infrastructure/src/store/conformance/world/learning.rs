@@ -1,0 +1,150 @@
+//! Jobs and memories.
+
+use std::time::Duration;
+
+use tidemark_application::ports::jobs::{ClaimedJob, Job, JobKind, NewJob};
+use tidemark_application::ports::learning::IndexCommit;
+use tidemark_application::ports::memories::MemoryFilter;
+use tidemark_domain::ids::{MemoryId, SessionId};
+use tidemark_domain::memory::{Kind, Layer, Memory, Scope, State, Trust};
+use tidemark_domain::session::{Message, Role};
+
+use super::{ALL, LONG, World, indexed, source};
+
+impl World {
+    pub(in crate::store::conformance) fn new_job(&self, kind: JobKind) -> NewJob {
+        NewJob {
+            id: self.ids.job(),
+            kind,
+        }
+    }
+
+    /// Enqueues a job with a message that comes with it, and returns it as the store lists it.
+    pub(in crate::store::conformance) async fn enqueued(
+        &self,
+        session: SessionId,
+        kind: JobKind,
+    ) -> Job {
+        let past = self.past(Role::User, "Something was said.");
+        self.import_with(session, vec![past], &[kind]).await;
+        let jobs = self.jobs().await;
+        jobs.into_iter()
+            .find(|job| job.session_id == session && job.kind == kind)
+            .unwrap()
+    }
+
+    pub(in crate::store::conformance) async fn claim_for(
+        &self,
+        lease: Duration,
+    ) -> Option<ClaimedJob> {
+        self.store.claim_job(lease).await.unwrap()
+    }
+
+    pub(in crate::store::conformance) async fn claim(&self) -> Option<ClaimedJob> {
+        self.claim_for(LONG).await
+    }
+
+    /// A claimed job of this kind; nothing else may be due.
+    pub(in crate::store::conformance) async fn claimed(
+        &self,
+        session: SessionId,
+        kind: JobKind,
+    ) -> ClaimedJob {
+        self.enqueued(session, kind).await;
+        let claim = self.claim().await.unwrap();
+        assert_eq!((claim.job.session_id, claim.job.kind), (session, kind));
+        claim
+    }
+
+    /// Moves a session's `indexed_seq` to its newest closed message, by way of a job.
+    pub(in crate::store::conformance) async fn index_all(&self, session: SessionId) {
+        let claim = self.claimed(session, JobKind::Index).await;
+        let snapshot = self.store.learning_snapshot(self.owner, session).await;
+        let snapshot = snapshot.unwrap().unwrap();
+        let commit = IndexCommit {
+            erase_epoch: snapshot.erase_epoch,
+            from_seq: snapshot.session.indexed_seq,
+            to_seq: snapshot.last_closed,
+            memories: Vec::new(),
+            jobs: Vec::new(),
+            now: self.now(),
+        };
+        self.store.commit_index(&claim, commit).await.unwrap();
+    }
+
+    pub(in crate::store::conformance) async fn jobs(&self) -> Vec<Job> {
+        self.store
+            .list_jobs(self.owner.tenant, None, None, ALL)
+            .await
+            .unwrap()
+            .items
+    }
+}
+
+impl World {
+    /// A fact that a caller gives.
+    pub(in crate::store::conformance) fn memory(&self, content: &str) -> Memory {
+        let now = self.now();
+        Memory {
+            id: self.ids.memory(),
+            content: content.to_owned(),
+            scope: Scope::ProjectContext,
+            kind: Kind::Fact,
+            layer: Layer::Semantic,
+            state: State::Current,
+            importance: 3,
+            confidence: 0.8,
+            trust: Trust::User,
+            pinned: false,
+            key: None,
+            session_id: None,
+            sources: Vec::new(),
+            valid_from: now,
+            valid_to: None,
+            expires_at: None,
+            created_at: now,
+            access_count: 0,
+            last_access: now,
+            version: 1,
+        }
+    }
+
+    /// A fact that these messages taught.
+    pub(in crate::store::conformance) fn learned(
+        &self,
+        content: &str,
+        from: &[&Message],
+    ) -> Memory {
+        Memory {
+            session_id: from.first().map(|m| m.session_id),
+            sources: from.iter().copied().map(source).collect(),
+            ..self.memory(content)
+        }
+    }
+
+    /// Stores a memory and returns what the store returns for it.
+    pub(in crate::store::conformance) async fn remembered(&self, memory: Memory) -> Memory {
+        let items = vec![indexed(memory)];
+        self.store
+            .remember(self.owner, items, None, self.now())
+            .await
+            .unwrap()
+            .value
+            .pop()
+            .unwrap()
+    }
+
+    pub(in crate::store::conformance) async fn memory_row(&self, id: MemoryId) -> Option<Memory> {
+        let found = self.store.memories(self.owner, &[id]).await.unwrap();
+        assert!(found.len() <= 1);
+        found.into_iter().next()
+    }
+
+    pub(in crate::store::conformance) async fn memories(&self) -> Vec<Memory> {
+        self.store
+            .list_memories(self.owner, &MemoryFilter::default(), None, ALL)
+            .await
+            .unwrap()
+            .items
+    }
+}
