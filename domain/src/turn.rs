@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::RecalledMemory;
 use crate::ids::{MessageId, SessionId, Timestamp, TurnId};
+use crate::memory::Scope;
+use crate::memory::scoring::Profile;
 use crate::session::MemoryMode;
 
 /// Where a turn stands: queued → running ⇄ `awaiting_approval` → one of the four terminal states.
@@ -136,6 +138,35 @@ pub struct TurnProblem {
     pub detail: String,
 }
 
+/// What a request may set for its turn alone. What is not said follows the server's settings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TurnOptions {
+    /// Only these tools may be called; none of them when empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// How memory is recalled.
+    pub recall: RecallOptions,
+}
+
+/// How memory is recalled for one turn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecallOptions {
+    /// Only in these scopes; all when empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scopes: Vec<Scope>,
+    /// How many memories, 1–100; by the query when not said (B10).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_k: Option<u32>,
+    /// How to score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
+    /// Below this nothing is recalled; 0 switches abstention off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_score: Option<f64>,
+}
+
 /// A turn as it is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
@@ -149,6 +180,8 @@ pub struct Turn {
     pub input: String,
     /// Whether memory is shown and learned.
     pub memory: MemoryMode,
+    /// What its request set for it alone.
+    pub options: TurnOptions,
     /// Rises with every start; every write of a runner names it (0 before the first start).
     pub fence: i64,
     /// Numbers that its events may use before the row must be asked again; 0 before the start.

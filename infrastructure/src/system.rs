@@ -13,7 +13,10 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> DateTime<Utc> {
-        #[expect(clippy::disallowed_methods, reason = "this is the port that everybody else uses")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "this is the port that everybody else uses"
+        )]
         let now = Utc::now();
         now.trunc_subsecs(6)
     }

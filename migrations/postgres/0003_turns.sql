@@ -10,6 +10,8 @@ CREATE TABLE turns (
     ),
     input text NOT NULL,
     memory text NOT NULL CHECK (memory IN ('on', 'read_only', 'off')),
+    -- What the request set for this turn alone.
+    options jsonb NOT NULL DEFAULT '{}',
     fence bigint NOT NULL DEFAULT 0,
     lease_until timestamptz,
     events_reserved bigint NOT NULL DEFAULT 0,

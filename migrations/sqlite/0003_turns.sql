@@ -8,6 +8,8 @@ CREATE TABLE turns (
     input            TEXT    NOT NULL,
     memory           TEXT    NOT NULL,
     -- Rises with every start; every write of a runner names it.
+    -- What the request set for this turn alone, JSON.
+    options TEXT NOT NULL DEFAULT '{}',
     fence            INTEGER NOT NULL DEFAULT 0,
     -- By the clock of the database.
     lease_until      INTEGER NOT NULL DEFAULT 0,

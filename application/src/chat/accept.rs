@@ -3,7 +3,7 @@
 use tidemark_domain::event::TurnEvent;
 use tidemark_domain::ids::{Owner, SessionId, TurnId};
 use tidemark_domain::session::MemoryMode;
-use tidemark_domain::turn::TurnStatus;
+use tidemark_domain::turn::{TurnOptions, TurnStatus};
 
 use super::service::Chat;
 use crate::ports::sessions::NewSession;
@@ -23,6 +23,8 @@ pub struct Inbound {
     pub message: String,
     /// Whether memory is shown and learned; the session's own mode when not said.
     pub memory: Option<MemoryMode>,
+    /// What the request sets for this turn alone.
+    pub options: TurnOptions,
     /// Refuse instead of waiting.
     pub reject_if_busy: bool,
     /// Retry, or edit and resend.
@@ -83,6 +85,7 @@ impl Chat {
                 session,
                 input: inbound.message,
                 memory: inbound.memory,
+                options: inbound.options,
                 reject_if_busy: inbound.reject_if_busy,
                 replaces: inbound.replaces,
                 max_queued: parts.settings.max_queued,

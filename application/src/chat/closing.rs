@@ -42,7 +42,8 @@ impl Ending {
             status: TurnStatus::Interrupted,
             problem: Some(TurnProblem {
                 code: "interrupted".to_owned(),
-                detail: "the server stopped before the answer was complete; send the message again".to_owned(),
+                detail: "the server stopped before the answer was complete; send the message again"
+                    .to_owned(),
             }),
             tool_result: "error: interrupted; whether the call happened is unknown",
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tidemark_domain::event::{RecalledMemory, TurnEvent, Via};
 use tidemark_domain::ids::MessageId;
 use tidemark_domain::memory::prompt::{self, Language};
-use tidemark_domain::memory::recall::DropReason;
+use tidemark_domain::memory::recall::{DropReason, TopK};
 use tidemark_domain::memory::{Memory, recall as rules};
 use tidemark_domain::session::{Message, Role};
 use tidemark_domain::tool::ToolSpec;
@@ -69,7 +69,11 @@ struct Recalled {
 
 impl Recalled {
     fn without(&mut self, arm: &str, why: &(dyn std::error::Error + 'static)) {
-        tracing::warn!(arm, why, "an arm of recall failed; the turn goes on without it");
+        tracing::warn!(
+            arm,
+            why,
+            "an arm of recall failed; the turn goes on without it"
+        );
         self.degraded.push(arm.to_owned());
     }
 }
@@ -96,8 +100,8 @@ impl Context<'_> {
             recalled: memories.clone(),
             language,
         };
-        let first_answer = !window.messages.iter().any(|m| m.role == Role::Assistant)
-            && window.dropped.is_empty();
+        let first_answer =
+            !window.messages.iter().any(|m| m.role == Role::Assistant) && window.dropped.is_empty();
         Ok(Prepared {
             request,
             recalled: memories.clone(),
@@ -142,8 +146,15 @@ impl Context<'_> {
             return Recalled::default();
         }
         let began = tokio::time::Instant::now();
+        let options = &started.turn.options.recall;
         let request = RecallRequest {
             query: started.message.content.clone(),
+            scopes: options.scopes.clone(),
+            top_k: options
+                .top_k
+                .map_or(TopK::Auto, |k| TopK::Fixed(k as usize)),
+            profile: options.profile,
+            min_score: options.min_score,
             token_budget: budget.recall,
             session_messages: started.session.message_count,
             in_window: window.messages.iter().map(|m| m.id).collect(),
@@ -259,7 +270,10 @@ impl Context<'_> {
                 && next.is_some_and(|m| m.role == Role::User)
                 && message.turn_id.is_some();
             if unanswered {
-                messages.push(prompt_message(Role::Assistant, no_answer(language).to_owned()));
+                messages.push(prompt_message(
+                    Role::Assistant,
+                    no_answer(language).to_owned(),
+                ));
             }
         }
         messages

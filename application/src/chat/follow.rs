@@ -75,7 +75,12 @@ impl Chat {
     ///
     /// # Errors
     /// When there is no such turn or no such place in it.
-    pub async fn follow(&self, owner: Owner, id: TurnId, after: i64) -> Result<Follow, FollowError> {
+    pub async fn follow(
+        &self,
+        owner: Owner,
+        id: TurnId,
+        after: i64,
+    ) -> Result<Follow, FollowError> {
         let turn = self.parts.store.turn(owner, id).await?;
         let turn = turn.ok_or(FollowError::NotFound)?;
         if let Some(end) = turn.terminal_seq {
@@ -108,7 +113,12 @@ impl Chat {
     ///
     /// # Errors
     /// When there is no such turn, or the store fails.
-    pub async fn wait(&self, owner: Owner, id: TurnId, limit: Duration) -> Result<Turn, FollowError> {
+    pub async fn wait(
+        &self,
+        owner: Owner,
+        id: TurnId,
+        limit: Duration,
+    ) -> Result<Turn, FollowError> {
         if let Follow::From(mut follower) = self.follow(owner, id, 0).await? {
             let end = async {
                 while follower.next().await?.is_some() {}

@@ -52,10 +52,12 @@ impl RunError {
             Self::Context(_)
             | Self::Write(TurnWriteError::Store(_))
             | Self::Inference(InferenceError::Write(TurnWriteError::Store(_)))
-            | Self::Response(ResponseError::Write(TurnWriteError::Store(_))) => Some(Ending::failed(
-                "store_unavailable",
-                "the answer could not be stored; send the message again",
-            )),
+            | Self::Response(ResponseError::Write(TurnWriteError::Store(_))) => {
+                Some(Ending::failed(
+                    "store_unavailable",
+                    "the answer could not be stored; send the message again",
+                ))
+            }
             Self::Write(TurnWriteError::Fenced)
             | Self::Inference(InferenceError::Write(TurnWriteError::Fenced))
             | Self::Response(ResponseError::Write(TurnWriteError::Fenced)) => None,
@@ -122,7 +124,10 @@ async fn answer_or_close(
     .await;
     let error = match outcome {
         Ok(result) => {
-            tracing::debug!(outbound_sent = result.outbound_sent, "answer committed and told");
+            tracing::debug!(
+                outbound_sent = result.outbound_sent,
+                "answer committed and told"
+            );
             return Some(result.turn.status);
         }
         Err(error) => error,
@@ -174,12 +179,13 @@ async fn answer(
         turn_id: started.key.turn_id,
         memory: started.turn.memory,
     };
+    let tools = parts.tools.only(started.turn.options.tools.as_deref());
     let context = Context {
         store: &parts.store,
         recall: &parts.recall,
         prompts: &parts.prompts,
         counter: parts.model.counter(),
-        tools: parts.tools.specs(&tool_context),
+        tools: tools.specs(&tool_context),
     };
     let prepared = context
         .prepare(started)
@@ -201,7 +207,7 @@ async fn answer(
         turns: parts.store.as_ref(),
         ids: &parts.ids,
         clock: parts.clock.as_ref(),
-        tools: &parts.tools,
+        tools: &tools,
         tool_context,
         settings: &parts.settings,
         intro: intro.as_deref(),

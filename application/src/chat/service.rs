@@ -124,6 +124,11 @@ impl Chat {
         self.closing.load(Ordering::Acquire)
     }
 
+    /// Names of the tools that a model may call here.
+    pub fn tool_names(&self) -> impl Iterator<Item = &str> {
+        self.parts.tools.names()
+    }
+
     /// Whether as many sessions have open turns here as may have.
     pub(super) fn is_full(&self) -> bool {
         self.lanes().len() >= self.parts.settings.max_open
@@ -288,7 +293,9 @@ impl Chat {
             }
         }
         if tokio::time::timeout(last, self.tasks.wait()).await.is_err() {
-            tracing::warn!("some turns could not be closed in time; they are closed at the next start");
+            tracing::warn!(
+                "some turns could not be closed in time; they are closed at the next start"
+            );
         }
     }
 

@@ -79,7 +79,8 @@ impl Workers {
         // There may be more for the other workers.
         self.work.notify_one();
         let kind = claim.job.kind.as_str();
-        let span = tracing::info_span!("job", kind, job = %claim.job.id, attempt = claim.job.attempts);
+        let span =
+            tracing::info_span!("job", kind, job = %claim.job.id, attempt = claim.job.attempts);
         let this = self.clone();
         let claimed = claim.clone();
         // A task of its own: a panic in a decision is this job's failure, not the worker's end.
@@ -89,7 +90,9 @@ impl Workers {
             Err(_) => Err(("the job's task died".to_owned(), false)),
         };
         match outcome {
-            Ok(()) => counter!("tidemark_jobs_total", "kind" => kind, "outcome" => "done").increment(1),
+            Ok(()) => {
+                counter!("tidemark_jobs_total", "kind" => kind, "outcome" => "done").increment(1)
+            }
             Err((_, true)) => {
                 counter!("tidemark_jobs_total", "kind" => kind, "outcome" => "lost").increment(1);
             }
@@ -131,7 +134,11 @@ impl Workers {
         let kind = claim.job.kind.as_str();
         let retry_in =
             (claim.job.attempts < self.settings.max_attempts).then(|| backoff(claim.job.attempts));
-        let outcome = if retry_in.is_some() { "retried" } else { "failed" };
+        let outcome = if retry_in.is_some() {
+            "retried"
+        } else {
+            "failed"
+        };
         counter!("tidemark_jobs_total", "kind" => kind, "outcome" => outcome).increment(1);
         tracing::warn!(job = %claim.job.id, kind, error, outcome, "a job did not succeed");
         if let Err(error) = self.store.fail_job(claim, error, retry_in).await {

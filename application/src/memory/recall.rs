@@ -164,7 +164,9 @@ impl Recall {
     ) -> Result<RecallOutcome, StoreError> {
         let began = tokio::time::Instant::now();
         let terms = lexical::query_terms(&request.query);
-        let hits = self.hits(owner, &terms, &request.scopes, &fresh, now).await?;
+        let hits = self
+            .hits(owner, &terms, &request.scopes, &fresh, now)
+            .await?;
         let candidates = self.candidates(owner, &hits, fresh).await?;
         let profile = request.profile.unwrap_or(self.settings.profile);
         let top_k = request
@@ -227,10 +229,7 @@ impl Recall {
 
     /// What the index will make of the messages it has not come to yet, so that a person's next request finds what the last one said.
     async fn fresh(&self, owner: Owner, now: Timestamp) -> Result<Vec<Memory>, StoreError> {
-        let messages = self
-            .store
-            .unindexed(owner, self.settings.unindexed)
-            .await?;
+        let messages = self.store.unindexed(owner, self.settings.unindexed).await?;
         Ok(messages
             .iter()
             .flat_map(|m| episodic::memories(m, now))

@@ -98,11 +98,8 @@ pub trait MemoryRepository: Send + Sync + 'static {
     ) -> StoreResult<Vec<Memory>>;
 
     /// Memories in any state that have one of these messages among their sources.
-    async fn memories_from(
-        &self,
-        owner: Owner,
-        messages: &[MessageId],
-    ) -> StoreResult<Vec<Memory>>;
+    async fn memories_from(&self, owner: Owner, messages: &[MessageId])
+    -> StoreResult<Vec<Memory>>;
 
     /// Current semantic memories of these identities, with them.
     async fn memories_by_identity(

@@ -7,7 +7,7 @@ use tidemark_domain::event::RecalledMemory;
 use tidemark_domain::ids::{MessageId, Owner, SessionId, Timestamp, TurnId};
 use tidemark_domain::session::{MemoryMode, Message, Role, Session};
 use tidemark_domain::tool::ToolCall;
-use tidemark_domain::turn::{FinishReason, Turn, TurnProblem, TurnStatus, Usage};
+use tidemark_domain::turn::{FinishReason, Turn, TurnOptions, TurnProblem, TurnStatus, Usage};
 
 use super::jobs::NewJob;
 use super::sessions::NewSession;
@@ -35,6 +35,8 @@ pub struct AcceptTurn {
     pub input: String,
     /// The mode; the session's own when none is named.
     pub memory: Option<MemoryMode>,
+    /// What the request sets for this turn alone.
+    pub options: TurnOptions,
     /// Refuse instead of waiting when another turn of the session is open.
     pub reject_if_busy: bool,
     /// The turn to be replaced: it and what came after it is removed from the session, with what was learned from it alone.

@@ -33,6 +33,26 @@ impl Toolbox {
         }
     }
 
+    /// Of these, those named; all when no names are given.
+    #[must_use]
+    pub fn only(&self, names: Option<&[String]>) -> Self {
+        let tools = self.tools.iter();
+        Self {
+            tools: match names {
+                None => tools.cloned().collect(),
+                Some(names) => tools
+                    .filter(|(spec, _)| names.contains(&spec.name))
+                    .cloned()
+                    .collect(),
+            },
+        }
+    }
+
+    /// Names of all of them.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().map(|(spec, _)| spec.name.as_str())
+    }
+
     /// What the model of this turn is told.
     pub fn specs(&self, context: &ToolContext) -> Vec<ToolSpec> {
         self.tools

@@ -68,7 +68,9 @@ impl Tool for SearchMemory {
                 },
             )
             .await
-            .map_err(|_| ToolError::Failed("memory cannot be reached; try again later".to_owned()))?;
+            .map_err(|_| {
+                ToolError::Failed("memory cannot be reached; try again later".to_owned())
+            })?;
         let found: Vec<_> = outcome
             .ranking
             .items

@@ -11,7 +11,7 @@ use tidemark_domain::event::TurnEvent;
 use tidemark_domain::ids::{MessageId, Owner, OwnerId, SessionId, TenantId, Timestamp, TurnId};
 use tidemark_domain::session::{MemoryMode, Message, Role};
 use tidemark_domain::tool::{Effect, TimeoutClass, ToolPolicy, ToolSpec};
-use tidemark_domain::turn::{Turn, TurnStatus, terminal_seq_after};
+use tidemark_domain::turn::{Turn, TurnOptions, TurnStatus, terminal_seq_after};
 use tidemark_domain::window::{EstimateCounter, TokenCounter};
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -120,6 +120,7 @@ impl FakeTurns {
                 status: TurnStatus::Running,
                 input: "hello".to_owned(),
                 memory: MemoryMode::On,
+                options: TurnOptions::default(),
                 fence: key.fence,
                 events_reserved: 4,
                 terminal_seq: None,
@@ -191,7 +192,10 @@ impl TurnRepository for FakeTurns {
         let mut stored = Vec::new();
         for message in messages {
             let what = match message.role {
-                Role::Tool => format!("store result of {}", message.tool_call_id.as_deref().unwrap()),
+                Role::Tool => format!(
+                    "store result of {}",
+                    message.tool_call_id.as_deref().unwrap()
+                ),
                 _ => format!("store {} calls", message.tool_calls.len()),
             };
             self.diary.note(what);
@@ -220,9 +224,15 @@ impl TurnRepository for FakeTurns {
         if woken {
             self.diary.note("workers were woken before the commit");
         }
-        let fate = self.fates.lock().unwrap().pop_front().unwrap_or(CommitFate::Done);
+        let fate = self
+            .fates
+            .lock()
+            .unwrap()
+            .pop_front()
+            .unwrap_or(CommitFate::Done);
         let jobs: Vec<_> = commit.jobs.iter().map(|j| j.kind.as_str()).collect();
-        self.diary.note(format!("commit with jobs [{}]", jobs.join(", ")));
+        self.diary
+            .note(format!("commit with jobs [{}]", jobs.join(", ")));
         let outcome = match fate {
             CommitFate::Done => Ok(self.apply(&commit)),
             CommitFate::DoneUntold => {
@@ -250,7 +260,12 @@ impl TurnRepository for FakeTurns {
         Ok(Some(self.row.lock().unwrap().clone()))
     }
 
-    async fn request_cancel(&self, _: Owner, _: TurnId, _: Timestamp) -> StoreResult<CancelOutcome> {
+    async fn request_cancel(
+        &self,
+        _: Owner,
+        _: TurnId,
+        _: Timestamp,
+    ) -> StoreResult<CancelOutcome> {
         panic!("no stage cancels a turn")
     }
 
@@ -299,7 +314,12 @@ impl EventLog for FakeLog {
         Ok(())
     }
 
-    async fn append(&self, _: TurnId, _: i64, events: Vec<LoggedEvent>) -> Result<(), EventLogError> {
+    async fn append(
+        &self,
+        _: TurnId,
+        _: i64,
+        events: Vec<LoggedEvent>,
+    ) -> Result<(), EventLogError> {
         if self.down {
             return Err(EventLogError(broken()));
         }
@@ -316,7 +336,13 @@ impl EventLog for FakeLog {
         Ok(())
     }
 
-    async fn read(&self, _: TurnId, _: i64, _: usize, _: Duration) -> Result<LogRead, EventLogError> {
+    async fn read(
+        &self,
+        _: TurnId,
+        _: i64,
+        _: usize,
+        _: Duration,
+    ) -> Result<LogRead, EventLogError> {
         Ok(LogRead::Unknown)
     }
 
@@ -365,7 +391,12 @@ impl ChatModel for FakeModel {
     async fn answer(&self, request: ModelRequest) -> Result<ModelStream, ModelError> {
         self.diary.note("ask the model");
         self.requests.lock().unwrap().push(request);
-        let answer = self.answers.lock().unwrap().pop_front().expect("no more answers were scripted");
+        let answer = self
+            .answers
+            .lock()
+            .unwrap()
+            .pop_front()
+            .expect("no more answers were scripted");
         Ok(futures::stream::iter(answer).boxed())
     }
 }

@@ -111,7 +111,11 @@ async fn play(answers: Vec<Answer>, intro: Option<&str>, stopped: bool) -> Playe
 async fn each_step_of_a_tool_round_is_stored_before_the_next_begins() {
     let played = play(vec![calls("", &["a", "b"]), says(&["done"])], None, false).await;
     played.outcome.unwrap();
-    let steps: Vec<_> = played.diary.iter().filter(|e| !e.starts_with("publish")).collect();
+    let steps: Vec<_> = played
+        .diary
+        .iter()
+        .filter(|e| !e.starts_with("publish"))
+        .collect();
     assert_eq!(
         steps,
         [
@@ -187,7 +191,11 @@ async fn a_model_that_never_stops_calling_tools_fails() {
     let played = play(answers, None, false).await;
     assert!(matches!(played.outcome, Err(InferenceError::TooManyRounds)));
     assert_eq!(
-        played.diary.iter().filter(|e| *e == "store 1 calls").count(),
+        played
+            .diary
+            .iter()
+            .filter(|e| *e == "store 1 calls")
+            .count(),
         3,
         "the last calls are not stored, since nobody would answer them"
     );

@@ -14,7 +14,10 @@ async fn a_number_is_reserved_before_it_is_used() {
     let mut publisher = Publisher::new(log, Arc::new(FakeTurns::new(&diary)), key(), 3, 2);
     for _ in 0..5 {
         let token = "x".to_owned();
-        publisher.publish(TurnEvent::Message { token }).await.unwrap();
+        publisher
+            .publish(TurnEvent::Message { token })
+            .await
+            .unwrap();
     }
     assert_eq!(
         diary.entries(),

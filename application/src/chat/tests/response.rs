@@ -66,7 +66,13 @@ impl Scene {
 
     fn jobs(&self) -> Vec<JobKind> {
         let committed = self.turns.committed.lock().unwrap();
-        committed.as_ref().unwrap().jobs.iter().map(|j| j.kind).collect()
+        committed
+            .as_ref()
+            .unwrap()
+            .jobs
+            .iter()
+            .map(|j| j.kind)
+            .collect()
     }
 }
 
@@ -138,14 +144,22 @@ async fn nothing_is_published_when_the_answer_could_not_be_saved() {
         scene.finalize("four").await.unwrap_err();
         assert!(scene.log.events.lock().unwrap().is_empty(), "{fate:?}");
         let woken = tokio::time::timeout(std::time::Duration::ZERO, scene.turns.work.notified());
-        assert!(woken.await.is_err(), "no derived work begins either: {fate:?}");
+        assert!(
+            woken.await.is_err(),
+            "no derived work begins either: {fate:?}"
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_commit_whose_outcome_is_unknown_is_read_again_and_not_repeated() {
     let scene = Scene::new();
-    scene.turns.fates.lock().unwrap().push_back(CommitFate::DoneUntold);
+    scene
+        .turns
+        .fates
+        .lock()
+        .unwrap()
+        .push_back(CommitFate::DoneUntold);
     scene.finalize("four").await.unwrap();
     assert_eq!(
         scene.diary.entries(),
@@ -168,17 +182,31 @@ async fn a_store_that_is_away_for_a_moment_costs_no_answer() {
         .extend([CommitFate::Unavailable, CommitFate::Unavailable]);
     scene.finalize("four").await.unwrap();
     let entries = scene.diary.entries();
-    assert_eq!(entries.iter().filter(|e| e.starts_with("commit")).count(), 3);
-    assert_eq!(entries.iter().filter(|e| e.starts_with("publish")).count(), 1);
+    assert_eq!(
+        entries.iter().filter(|e| e.starts_with("commit")).count(),
+        3
+    );
+    assert_eq!(
+        entries.iter().filter(|e| e.starts_with("publish")).count(),
+        1
+    );
     assert_eq!(entries.last().unwrap(), "publish done 2: four");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_stays_away_ends_without_a_terminal_event() {
     let scene = Scene::new();
-    scene.turns.fates.lock().unwrap().extend([CommitFate::Unavailable; 9]);
+    scene
+        .turns
+        .fates
+        .lock()
+        .unwrap()
+        .extend([CommitFate::Unavailable; 9]);
     let error = scene.finalize("four").await.unwrap_err();
-    assert!(matches!(error, ResponseError::Write(TurnWriteError::Store(_))));
+    assert!(matches!(
+        error,
+        ResponseError::Write(TurnWriteError::Store(_))
+    ));
     assert!(scene.log.events.lock().unwrap().is_empty());
 }
 
@@ -211,9 +239,13 @@ async fn a_turn_of_many_tool_calls_is_reviewed_and_one_without_tools_is_not() {
         },
         ..result("four")
     };
-    finalize(&scene.context, review(10), &mut scene.publisher()).await.unwrap();
+    finalize(&scene.context, review(10), &mut scene.publisher())
+        .await
+        .unwrap();
     assert_eq!(scene.jobs(), [JobKind::Index, JobKind::ReviewMemory]);
-    finalize(&scene.context, review(0), &mut scene.publisher()).await.unwrap();
+    finalize(&scene.context, review(0), &mut scene.publisher())
+        .await
+        .unwrap();
     assert_eq!(scene.jobs(), [JobKind::Index]);
 }
 

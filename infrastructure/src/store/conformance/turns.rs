@@ -9,8 +9,10 @@ use tidemark_application::ports::turns::{
     AcceptError, AcceptTurn, Accepted, CancelOutcome, TurnSession, TurnWriteError,
 };
 use tidemark_domain::ids::{SessionId, TurnId};
+use tidemark_domain::memory::Scope;
+use tidemark_domain::memory::scoring::Profile;
 use tidemark_domain::session::{MemoryMode, Role};
-use tidemark_domain::turn::{Turn, TurnStatus};
+use tidemark_domain::turn::{RecallOptions, Turn, TurnOptions, TurnStatus};
 
 use super::world::{EVENT_BLOCK, HARD_TEXTS, LONG, SHORT, World, lapse, sorted, unknown};
 
@@ -21,7 +23,18 @@ fn is_busy(refused: &Result<Accepted, AcceptError>) -> bool {
 pub async fn an_accepted_turn_is_queued_and_has_no_message_yet(store: Arc<dyn Store>) {
     let w = World::new(store).await;
     let session = w.session().await;
-    let accept = w.turn(session);
+    let accept = AcceptTurn {
+        options: TurnOptions {
+            tools: Some(vec!["search_memory".to_owned()]),
+            recall: RecallOptions {
+                scopes: vec![Scope::TaskState],
+                top_k: Some(7),
+                profile: Some(Profile::Decay),
+                min_score: Some(0.3),
+            },
+        },
+        ..w.turn(session)
+    };
     let accepted = w.store.accept_turn(accept.clone()).await.unwrap();
     assert!(!accepted.waits);
     assert!(!accepted.replayed);
@@ -31,6 +44,7 @@ pub async fn an_accepted_turn_is_queued_and_has_no_message_yet(store: Arc<dyn St
         status: TurnStatus::Queued,
         input: accept.input,
         memory: MemoryMode::On,
+        options: accept.options,
         fence: 0,
         events_reserved: 0,
         terminal_seq: None,

@@ -12,7 +12,7 @@ use tidemark_domain::ids::{
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State, Trust};
 use tidemark_domain::session::{MemoryMode, Message, Role, Session};
 use tidemark_domain::tool::ToolCall;
-use tidemark_domain::turn::{FinishReason, Turn, TurnProblem, TurnStatus, Usage};
+use tidemark_domain::turn::{FinishReason, Turn, TurnOptions, TurnProblem, TurnStatus, Usage};
 use uuid::Uuid;
 
 /// A statement whose first two parameters are the owner.
@@ -194,7 +194,7 @@ impl TryFrom<MessageRow> for Message {
 /// The columns of [`TurnRow`], of the table alias `t`.
 macro_rules! turn_columns {
     () => {
-        "t.id, t.session_id, t.status, t.input, t.memory, t.fence, t.events_reserved, t.terminal_seq, t.text, t.message_id, \
+        "t.id, t.session_id, t.status, t.input, t.memory, t.options, t.fence, t.events_reserved, t.terminal_seq, t.text, t.message_id, \
          t.finish_reason, t.usage, t.recalled, t.problem, t.cancel_requested, t.created_at, t.started_at, t.ended_at"
     };
 }
@@ -207,6 +207,7 @@ pub(super) struct TurnRow {
     status: String,
     input: String,
     memory: String,
+    options: Json<TurnOptions>,
     fence: i64,
     events_reserved: i64,
     terminal_seq: Option<i64>,
@@ -232,6 +233,7 @@ impl TryFrom<TurnRow> for Turn {
             status: named("turns.status", &row.status, TurnStatus::parse)?,
             input: row.input,
             memory: named("turns.memory", &row.memory, parse_mode)?,
+            options: row.options.0,
             fence: row.fence,
             events_reserved: row.events_reserved,
             terminal_seq: row.terminal_seq,

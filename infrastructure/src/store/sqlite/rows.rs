@@ -189,6 +189,7 @@ pub(super) fn turn(row: &SqliteRow) -> StoreResult<Turn> {
         status: row.name("status")?,
         input: row.get("input")?,
         memory: row.name("memory")?,
+        options: row.json("options")?,
         fence: row.get("fence")?,
         events_reserved: row.get("events_reserved")?,
         terminal_seq: row.get("terminal_seq")?,

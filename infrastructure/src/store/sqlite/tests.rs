@@ -17,7 +17,9 @@ use tidemark_application::ports::turns::{
 };
 use tidemark_domain::ids::{Owner, SessionId, TenantId, Timestamp, UserName};
 use tidemark_domain::session::{MemoryMode, Role};
-use tidemark_domain::turn::{FinishReason, TurnStatus, Usage, terminal_seq_after_loss};
+use tidemark_domain::turn::{
+    FinishReason, TurnOptions, TurnStatus, Usage, terminal_seq_after_loss,
+};
 
 use super::*;
 use crate::system::UuidV7;
@@ -90,6 +92,7 @@ impl Fixture {
             session: TurnSession::Existing(session),
             input: "What is the budget?".to_owned(),
             memory: None,
+            options: TurnOptions::default(),
             reject_if_busy: false,
             replaces: None,
             max_queued: 10,

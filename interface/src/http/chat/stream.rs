@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use tidemark_application::chat::accept::Inbound;
 use tidemark_application::ports::store::Idempotency;
 use tidemark_domain::ids::SessionId;
+use tidemark_domain::turn::TurnOptions;
 use utoipa::IntoParams;
 use uuid::Uuid;
 use validator::Validate;
@@ -96,6 +97,7 @@ pub async fn chat_stream(
             channel: "web".to_owned(),
             message: query,
             memory: None,
+            options: TurnOptions::default(),
             reject_if_busy: false,
             replaces: None,
             idempotency,

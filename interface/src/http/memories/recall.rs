@@ -33,6 +33,23 @@ pub enum TopKView {
     Auto(AutoTag),
 }
 
+impl TopKView {
+    /// The number that was asked for; none for `auto`, or when nothing was said.
+    ///
+    /// # Errors
+    /// When it is out of range; `field` names it.
+    pub fn fixed(asked: Option<Self>, field: &str) -> Result<Option<u32>, Problem> {
+        match asked {
+            None | Some(Self::Auto(_)) => Ok(None),
+            Some(Self::Number(k @ 1..=100)) => Ok(Some(k)),
+            Some(Self::Number(_)) => Err(Problem::unacceptable(
+                field,
+                "must be 1 to 100, or \"auto\"",
+            )),
+        }
+    }
+}
+
 /// `auto`.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 pub enum AutoTag {
@@ -206,15 +223,9 @@ pub async fn recall_memories(
 }
 
 fn request(asked: RecallQuery) -> Result<RecallRequest, Problem> {
-    let top_k = match asked.top_k {
-        None | Some(TopKView::Auto(_)) => TopK::Auto,
-        Some(TopKView::Number(k @ 1..=100)) => TopK::Fixed(k as usize),
-        Some(TopKView::Number(_)) => {
-            return Err(Problem::unacceptable(
-                "top_k",
-                "must be 1 to 100, or \"auto\"",
-            ));
-        }
+    let top_k = match TopKView::fixed(asked.top_k, "top_k")? {
+        None => TopK::Auto,
+        Some(k) => TopK::Fixed(k as usize),
     };
     let defaults = RecallRequest::default();
     Ok(RecallRequest {

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tidemark_application::chat::accept::Inbound;
 use tidemark_domain::ids::{SessionId, TurnId};
+use tidemark_domain::turn::{RecallOptions, TurnOptions};
 use utoipa::ToSchema;
 use uuid::Uuid;
 use validator::Validate;
@@ -16,6 +17,8 @@ use validator::Validate;
 use super::view::{TurnStatusView, TurnView, events_url};
 use crate::app::App;
 use crate::extract::{Caller, IdPath, IdempotencyKey, JsonBody, no_nul};
+use crate::http::memories::recall::{ProfileView, TopKView};
+use crate::http::memories::view::ScopeView;
 use crate::http::sessions::view::MemoryModeView;
 use crate::problem::{Problem, ProblemDocument};
 
@@ -58,12 +61,64 @@ pub struct NewTurn {
     pub message: String,
     /// Whether memory is recalled and learned; the session's own mode when not said.
     pub memory: Option<MemoryModeView>,
+    /// Only these tools may be called, at most 64; none when empty.
+    #[validate(length(max = 64, message = "must be at most 64 tools"))]
+    #[schema(max_items = 64, examples(json!(["search_memory"])))]
+    pub tools: Option<Vec<String>>,
     /// What to do when another turn of the session is open.
     #[serde(default)]
     pub if_busy: IfBusy,
     /// Retry, or edit and resend: the turn of that id and all after it are removed from the session, with what was learned from them
     /// alone.
     pub replaces: Option<Uuid>,
+    /// How memory is recalled for this turn.
+    #[validate(nested)]
+    pub recall: Option<TurnRecall>,
+}
+
+/// How memory is recalled for a turn; what is not said follows the server's settings.
+#[derive(Debug, Deserialize, Validate, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TurnRecall {
+    /// Only in these scopes; all when not said.
+    #[serde(default)]
+    #[validate(length(max = 3, message = "must be at most 3 scopes"))]
+    #[schema(max_items = 3)]
+    pub scopes: Vec<ScopeView>,
+    /// How many; `auto` when not said.
+    pub top_k: Option<TopKView>,
+    /// How to score.
+    pub profile: Option<ProfileView>,
+    /// Below this nothing is recalled; 0 switches abstention off.
+    #[validate(range(min = 0.0, max = 2.0, message = "must be 0 to 2"))]
+    #[schema(minimum = 0, maximum = 2)]
+    pub min_score: Option<f64>,
+}
+
+/// What the request sets for its turn alone.
+fn options(
+    app: &App,
+    tools: Option<Vec<String>>,
+    recall: Option<TurnRecall>,
+) -> Result<TurnOptions, Problem> {
+    for (i, name) in tools.iter().flatten().enumerate() {
+        if !app.chat.tool_names().any(|known| known == name) {
+            return Err(Problem::unacceptable(
+                &format!("tools[{i}]"),
+                "there is no such tool",
+            ));
+        }
+    }
+    let recall = match recall {
+        None => RecallOptions::default(),
+        Some(recall) => RecallOptions {
+            scopes: recall.scopes.into_iter().map(Into::into).collect(),
+            top_k: TopKView::fixed(recall.top_k, "recall.top_k")?,
+            profile: recall.profile.map(Into::into),
+            min_score: recall.min_score,
+        },
+    };
+    Ok(TurnOptions { tools, recall })
 }
 
 /// For `validator`: refuses text of white space alone.
@@ -130,6 +185,7 @@ pub async fn create_turn(
             channel: "api".to_owned(),
             message: new.message,
             memory: new.memory.map(Into::into),
+            options: options(&app, new.tools, new.recall)?,
             reject_if_busy: matches!(new.if_busy, IfBusy::Reject),
             replaces: new.replaces.map(TurnId),
             idempotency: key.with_body(hash),

@@ -8,7 +8,7 @@ use tidemark_application::ports::turns::{
 use tidemark_domain::ids::SessionId;
 use tidemark_domain::session::Role;
 use tidemark_domain::tool::ToolCall;
-use tidemark_domain::turn::{FinishReason, Turn, TurnStatus, Usage};
+use tidemark_domain::turn::{FinishReason, Turn, TurnOptions, TurnStatus, Usage};
 
 use super::{EVENT_BLOCK, LONG, SHORT, World, lapse};
 
@@ -20,6 +20,7 @@ impl World {
             session: TurnSession::Existing(session),
             input: "What is the budget?".to_owned(),
             memory: None,
+            options: TurnOptions::default(),
             reject_if_busy: false,
             replaces: None,
             max_queued: 100,

@@ -15,7 +15,7 @@ use tidemark_domain::ids::{JobId, MemoryId, MessageId, Owner, SessionId, TenantI
 use tidemark_domain::memory::analysis::document;
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State, Trust};
 use tidemark_domain::session::{MemoryMode, Role};
-use tidemark_domain::turn::{FinishReason, Usage};
+use tidemark_domain::turn::{FinishReason, TurnOptions, Usage};
 
 use super::super::testing::{TestDatabase, new_id, now, owner};
 use super::super::{PostgresStore, jobs, sessions};
@@ -38,6 +38,7 @@ pub(super) fn accept_turn(owner: Owner, session: TurnSession) -> AcceptTurn {
         session,
         input: "what is the budget?".to_owned(),
         memory: None,
+        options: TurnOptions::default(),
         reject_if_busy: false,
         replaces: None,
         max_queued: 8,

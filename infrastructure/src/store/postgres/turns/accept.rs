@@ -1,6 +1,7 @@
 //! Acceptance: the turn is stored as queued, or nothing is.
 
 use sqlx::PgConnection;
+use sqlx::types::Json;
 use tidemark_application::ports::turns::{AcceptError, AcceptTurn, Accepted, TurnSession};
 use tidemark_domain::ids::{Owner, TurnId};
 use tidemark_domain::session::Session;
@@ -21,8 +22,8 @@ const INSERT: &str = concat!(
         FROM turns
         WHERE tenant_id = $1 AND owner_id = $2 AND status IN ('queued', 'running', 'awaiting_approval')
      ), stored AS (
-        INSERT INTO turns (tenant_id, owner_id, id, session_id, status, input, memory, created_at)
-        VALUES ($1, $2, $3, $4, 'queued', $5, $6, $7)
+        INSERT INTO turns (tenant_id, owner_id, id, session_id, status, input, memory, created_at, options)
+        VALUES ($1, $2, $3, $4, 'queued', $5, $6, $7, $8)
         RETURNING *
      )
      SELECT o.of_owner, o.of_session, o.queued, ",
@@ -114,6 +115,7 @@ async fn store(
         .bind(&wanted.input)
         .bind(mode_name(wanted.memory.unwrap_or(session.memory)))
         .bind(wanted.now)
+        .bind(Json(&wanted.options))
         .fetch_one(tx)
         .await?;
     let waits = row.of_session > 0;

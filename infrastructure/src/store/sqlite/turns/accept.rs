@@ -10,7 +10,7 @@ use tidemark_domain::turn::{Turn, TurnStatus};
 use super::{read, replace, turn_columns};
 use crate::store::sqlite::errors::store_error;
 use crate::store::sqlite::idempotency::{self, Earlier};
-use crate::store::sqlite::rows::{self, Row, micros, name, owned};
+use crate::store::sqlite::rows::{self, Row, json, micros, name, owned};
 use crate::store::sqlite::sessions;
 use crate::store::sqlite::statements::statements;
 
@@ -28,8 +28,8 @@ statements! {
              WHERE tenant_id = ?1 AND owner_id = ?2 AND status IN ('running', 'awaiting_approval')) \
              AS of_owner";
     ADD = concat!(
-        "INSERT INTO turns (tenant_id, owner_id, id, session_id, status, input, memory, created_at) \
-         VALUES (?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?7) RETURNING ", turn_columns!());
+        "INSERT INTO turns (tenant_id, owner_id, id, session_id, status, input, memory, created_at, options) \
+         VALUES (?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?7, ?8) RETURNING ", turn_columns!());
     BEFORE =
         "SELECT count(*) AS open FROM turns WHERE tenant_id = ?1 AND owner_id = ?2 AND session_id = ?3 AND id <> ?4 \
          AND (status IN ('running', 'awaiting_approval') OR (status = 'queued' AND (created_at, id) < (?5, ?4)))";
@@ -139,6 +139,7 @@ async fn add(
         .bind(&accept.input)
         .bind(name(&memory)?)
         .bind(micros(accept.now))
+        .bind(json(&accept.options)?)
         .fetch_one(connection)
         .await
         .map_err(store_error)?;

@@ -27,7 +27,7 @@ use super::statements::statements;
 
 macro_rules! turn_columns {
     () => {
-        "id, session_id, status, input, memory, fence, events_reserved, terminal_seq, text, message_id, finish_reason, \
+        "id, session_id, status, input, memory, options, fence, events_reserved, terminal_seq, text, message_id, finish_reason, \
          usage, recalled, problem, cancel_requested, created_at, started_at, ended_at"
     };
 }
