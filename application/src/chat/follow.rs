@@ -204,6 +204,10 @@ impl Follower {
         if !self.placed {
             if let Some((seq, text)) = self.shown_so_far().await {
                 self.placed = true;
+                // It was opened, or has come up to the cursor, since it was read.
+                if seq >= self.cursor {
+                    return Ok(Vec::new());
+                }
                 self.cursor = seq;
                 return Ok(vec![Frame::Snapshot {
                     seq,

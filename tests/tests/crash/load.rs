@@ -69,8 +69,9 @@ impl Line {
             .expect("the line is kept");
     }
 
-    fn is_up(&self) -> bool {
-        self.up.borrow().is_some()
+    /// The process that may be asked.
+    fn process(&self) -> Option<u64> {
+        *self.up.borrow()
     }
 }
 
@@ -100,7 +101,9 @@ pub(crate) async fn work(
     mut random: Random,
 ) -> Vec<TurnSeen> {
     let mut seen = Vec::new();
-    while line.is_up() {
+    let process = line.process();
+    // Not merely while there is one: the next may be up before this client has looked.
+    while process.is_some() && line.process() == process {
         let marker = format!("crate{name}n{}", seen.len());
         let tool = if random.one_in(2) {
             format!(

@@ -160,15 +160,15 @@ async fn what_a_client_has_shown_in_the_end_is_the_text() {
 
 #[tokio::test]
 async fn an_answer_that_is_cut_off_is_no_answer_but_what_was_shown_is_known() {
-    let mut cut = says(&["it is fo"]);
+    let mut cut = says(&["it is four, o"]);
     cut.pop();
     let played = play(vec![cut], None, false).await;
     assert!(matches!(
         played.outcome,
         Err(InferenceError::Model(ModelError::Truncated))
     ));
-    assert_eq!(played.progress.shown, "it is fo");
-    assert_eq!(played.shown, "it is fo");
+    assert_eq!(played.progress.shown, "it is four, o");
+    assert_eq!(played.shown, "it is four, o");
 }
 
 #[tokio::test]
@@ -203,9 +203,9 @@ async fn a_model_that_never_stops_calling_tools_fails() {
 
 #[tokio::test]
 async fn a_character_that_no_store_keeps_is_neither_shown_nor_stored() {
-    let played = play(vec![says(&["fo\0ur"])], None, false).await;
-    assert_eq!(played.outcome.unwrap().raw_text, "four");
-    assert_eq!(played.shown, "four");
+    let played = play(vec![says(&["four\0 five"])], None, false).await;
+    assert_eq!(played.outcome.unwrap().raw_text, "four five");
+    assert_eq!(played.shown, "four five");
 }
 
 #[tokio::test]
