@@ -188,7 +188,7 @@ fn log_lost(turn: TurnId, error: &FollowError) {
 }
 
 /// One event. `serde_json` escapes line breaks, so that `data` is one line.
-fn write_frame(text: &mut String, turn: TurnId, frame: &Frame) {
+pub(crate) fn write_frame(text: &mut String, turn: TurnId, frame: &Frame) {
     let event = Event::of(turn, frame);
     let (seq, name) = (event.seq(), event.name());
     let data = serde_json::to_string(&event).unwrap_or_default();
@@ -196,7 +196,7 @@ fn write_frame(text: &mut String, turn: TurnId, frame: &Frame) {
 }
 
 /// Reasoning has neither id nor number and is never replayed.
-fn reasoning_text(turn: TurnId, token: String) -> String {
+pub(crate) fn reasoning_text(turn: TurnId, token: String) -> String {
     let event = ReasoningEvent::new(turn, token);
     let data = serde_json::to_string(&event).unwrap_or_default();
     format!("event: reasoning\ndata: {data}\n\n")

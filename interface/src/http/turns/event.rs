@@ -372,3 +372,101 @@ impl Event {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+    use tidemark_application::ports::events::LoggedEvent;
+    use tidemark_domain::event::{RecalledMemory, Terminal, Via};
+    use tidemark_domain::ids::{MemoryId, MessageId, SessionId};
+    use tidemark_domain::memory::{Kind, Scope};
+    use tidemark_domain::turn::{FinishReason, TurnProblem, TurnStatus, Usage};
+
+    fn terminal(status: TurnStatus) -> Terminal {
+        Terminal {
+            status,
+            message_id: Some(MessageId(Uuid::from_u128(4))),
+            text: "四\nfour".to_owned(),
+            finish_reason: Some(FinishReason::Stop),
+            usage: Some(Usage {
+                prompt_tokens: 12,
+                completion_tokens: 2,
+                estimated: true,
+            }),
+            problem: None,
+        }
+    }
+
+    fn every_event() -> Vec<TurnEvent> {
+        vec![
+            TurnEvent::Start {
+                session_id: SessionId(Uuid::from_u128(1)),
+                queued: true,
+            },
+            TurnEvent::Recall {
+                memories: vec![RecalledMemory {
+                    id: MemoryId(Uuid::from_u128(3)),
+                    scope: Scope::UserProfile,
+                    kind: Kind::Preference,
+                    content: "以后请用表格回答".to_owned(),
+                    score: 1.0,
+                    via: Via::Profile,
+                }],
+                abstained: true,
+                degraded: vec!["lexical".to_owned()],
+                took_ms: 3,
+            },
+            TurnEvent::Message {
+                token: "a \"quoted\"\nline".to_owned(),
+            },
+            TurnEvent::Tool {
+                call_id: "call_1".to_owned(),
+                name: "search_memory".to_owned(),
+                state: ToolState::Finished,
+                summary: String::new(),
+                took_ms: 12,
+            },
+            TurnEvent::Reset {
+                reason: "tool_calls".to_owned(),
+            },
+            TurnEvent::Done(terminal(TurnStatus::Completed)),
+            TurnEvent::Done(Terminal {
+                message_id: None,
+                text: String::new(),
+                finish_reason: None,
+                usage: None,
+                problem: Some(TurnProblem {
+                    code: "model_timeout".to_owned(),
+                    detail: "the model was silent for 60s".to_owned(),
+                }),
+                ..terminal(TurnStatus::Failed)
+            }),
+        ]
+    }
+
+    #[test]
+    fn the_wire_form_of_every_event_stays_what_clients_were_built_for() {
+        let turn = TurnId(Uuid::from_u128(2));
+        let mut frames: Vec<Frame> = (1..)
+            .zip(every_event())
+            .map(|(seq, event)| Frame::Event(LoggedEvent { seq, event }))
+            .collect();
+        frames.push(Frame::Snapshot {
+            seq: 65,
+            text: "so far".to_owned(),
+            status: TurnStatus::Running,
+        });
+        let mut wire = String::new();
+        for frame in &frames {
+            crate::sse::write_frame(&mut wire, turn, frame);
+        }
+        let _ = write!(
+            wire,
+            "{}",
+            crate::sse::reasoning_text(turn, "hm".to_owned())
+        );
+        insta::assert_snapshot!(wire);
+    }
+}
