@@ -41,7 +41,7 @@ impl Default for TurnSettings {
             max_open: 8_192,
             max_running: 8_192,
             max_rounds: 8,
-            max_duration: Duration::from_secs(600),
+            max_duration: Duration::from_mins(10),
             coalesce: Duration::from_millis(25),
             event_block: 256,
             max_answer_bytes: 1 << 20,
@@ -164,7 +164,7 @@ impl Default for LearningSettings {
         Self {
             threshold: tidemark_domain::boundary::DEFAULT_THRESHOLD,
             workers: 2,
-            lease: Duration::from_secs(60),
+            lease: Duration::from_mins(1),
             poll: Duration::from_secs(1),
             max_attempts: 8,
             batch: 200,

@@ -37,6 +37,9 @@ use crate::app::{App, Owners, Shared, StreamSettings};
 use crate::config::{Settings, sections, setting};
 use crate::event_log::EventLogFile;
 
+/// How often an idle worker looks for work that nobody told it of: retries whose time has come, what a lost process left.
+const WORK_POLL: Duration = Duration::from_secs(1);
+
 /// What a client is told to wait before it reconnects.
 const RETRY: Duration = Duration::from_secs(2);
 
@@ -322,7 +325,8 @@ fn learning_settings(settings: &Settings) -> LearningSettings {
     LearningSettings {
         threshold: settings.learning.threshold,
         workers: settings.learning.workers,
-        poll: Duration::from_secs(settings.learning.interval_seconds),
+        poll: WORK_POLL,
+        lease: Duration::from_secs(settings.learning.lease_seconds),
         max_attempts: settings.learning.max_attempts as i32,
         ..LearningSettings::default()
     }

@@ -153,8 +153,8 @@ impl Follower {
                 .unwrap_or(LogRead::Unknown);
             let frames = match read {
                 LogRead::Events(events) => self.take(events),
-                LogRead::Quiet => self.from_row().await?,
-                LogRead::Unknown => self.from_elsewhere().await?,
+                LogRead::Quiet => self.as_stored().await?,
+                LogRead::Unknown => self.without_log().await?,
             };
             if !frames.is_empty() {
                 return Ok(Some(frames));
@@ -178,7 +178,7 @@ impl Follower {
     }
 
     /// The log is silent: perhaps the turn has ended without telling it.
-    async fn from_row(&mut self) -> Result<Vec<Frame>, FollowError> {
+    async fn as_stored(&mut self) -> Result<Vec<Frame>, FollowError> {
         let turn = self.row().await?;
         if !turn.status.is_terminal() {
             return Ok(Vec::new());
@@ -196,25 +196,25 @@ impl Follower {
     }
 
     /// The log is gone, or does not know the cursor.
-    async fn from_elsewhere(&mut self) -> Result<Vec<Frame>, FollowError> {
+    async fn without_log(&mut self) -> Result<Vec<Frame>, FollowError> {
         let turn = self.row().await?;
         if turn.status.is_terminal() {
             return Ok(self.ending(&turn));
         }
-        if !self.placed {
-            if let Some((seq, text)) = self.shown_so_far().await {
-                self.placed = true;
-                // It was opened, or has come up to the cursor, since it was read.
-                if seq >= self.cursor {
-                    return Ok(Vec::new());
-                }
-                self.cursor = seq;
-                return Ok(vec![Frame::Snapshot {
-                    seq,
-                    text,
-                    status: turn.status,
-                }]);
+        if !self.placed
+            && let Some((seq, text)) = self.shown_so_far().await
+        {
+            self.placed = true;
+            // It was opened, or has come up to the cursor, since it was read.
+            if seq >= self.cursor {
+                return Ok(Vec::new());
             }
+            self.cursor = seq;
+            return Ok(vec![Frame::Snapshot {
+                seq,
+                text,
+                status: turn.status,
+            }]);
         }
         tokio::time::sleep(QUIET).await;
         Ok(Vec::new())

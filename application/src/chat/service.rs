@@ -192,11 +192,11 @@ impl Chat {
                 Next::Ran => {}
                 Next::Nothing => {
                     let mut lanes = self.lanes();
-                    if let Entry::Occupied(mut lane) = lanes.entry((owner, session)) {
-                        if !std::mem::take(&mut lane.get_mut().again) {
-                            lane.remove();
-                            return;
-                        }
+                    if let Entry::Occupied(mut lane) = lanes.entry((owner, session))
+                        && !std::mem::take(&mut lane.get_mut().again)
+                    {
+                        lane.remove();
+                        return;
                     }
                 }
                 Next::Failed => break,

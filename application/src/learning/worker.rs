@@ -91,7 +91,7 @@ impl Workers {
         };
         match outcome {
             Ok(()) => {
-                counter!("tidemark_jobs_total", "kind" => kind, "outcome" => "done").increment(1)
+                counter!("tidemark_jobs_total", "kind" => kind, "outcome" => "done").increment(1);
             }
             Err((_, true)) => {
                 counter!("tidemark_jobs_total", "kind" => kind, "outcome" => "lost").increment(1);
@@ -149,5 +149,5 @@ impl Workers {
 
 /// Doubles from one second with each attempt, to five minutes at most.
 fn backoff(attempts: i32) -> Duration {
-    Duration::from_secs(1 << attempts.clamp(0, 8)).min(Duration::from_secs(300))
+    Duration::from_secs(1 << attempts.clamp(0, 8)).min(Duration::from_mins(5))
 }

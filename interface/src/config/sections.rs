@@ -195,7 +195,7 @@ section! {
         /// The most standing preferences that reach every prompt.
         max_preferences: usize = 12, 0..=100;
         /// The most memories that are scored in full for a question.
-        candidates: usize = 200, 10..=10_000;
+        candidates: usize = 100, 10..=10_000;
     }
 }
 
@@ -204,10 +204,12 @@ section! {
     Learning "learning" {
         /// How many new messages make a session due for consolidation.
         threshold: i64 = 20, 1..=100_000;
-        /// How often an idle worker looks for work that nobody told it of: work of another process, or that is to be tried again.
+        /// How long messages may wait to be extracted by a model in one batch. Rules need no batch: without a model they run at once.
         interval_seconds: u64 = 300, 1..=DAY;
         /// How many workers run here.
         workers: usize = 2, 1..=64;
+        /// How long a worker may be silent before its work is taken from it.
+        lease_seconds: u64 = 60, 2..=3_600;
         /// How often work is tried before it is failed and waits for a person.
         max_attempts: u32 = 8, 1..=100;
     }

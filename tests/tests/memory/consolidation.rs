@@ -23,10 +23,7 @@ async fn with_threshold(store: Store, threshold: &str) -> (Server, Model, Client
     let setup = Setup::on(store)
         .model(&model)
         .with("TIDEMARK_LEARNING__THRESHOLD", threshold);
-    let server = setup
-        .with("TIDEMARK_LEARNING__INTERVAL_SECONDS", "1")
-        .start()
-        .await;
+    let server = setup.start().await;
     let client = server.client();
     (server, model, client)
 }

@@ -24,7 +24,7 @@ fn says(pieces: &[&str]) -> Answer {
         .iter()
         .map(|p| Ok(ModelEvent::Text((*p).to_owned())))
         .collect();
-    events.push(finished(FinishReason::Stop));
+    events.push(Ok(finished(FinishReason::Stop)));
     events
 }
 
@@ -40,15 +40,15 @@ fn calls(text: &str, ids: &[&str]) -> Answer {
             arguments: "{}".to_owned(),
         })));
     }
-    events.push(finished(FinishReason::ToolCalls));
+    events.push(Ok(finished(FinishReason::ToolCalls)));
     events
 }
 
-fn finished(reason: FinishReason) -> Result<ModelEvent, ModelError> {
-    Ok(ModelEvent::Finished {
+fn finished(reason: FinishReason) -> ModelEvent {
+    ModelEvent::Finished {
         reason,
         usage: None,
-    })
+    }
 }
 
 struct Played {
@@ -59,7 +59,7 @@ struct Played {
     outcome: Result<InferenceResult, InferenceError>,
 }
 
-async fn play(answers: Vec<Answer>, intro: Option<&str>, stopped: bool) -> Played {
+async fn play(answers: Vec<Answer>, intro: Option<&str>, stop_first: bool) -> Played {
     let diary = Diary::default();
     let model = FakeModel::new(&diary, answers);
     let turns = Arc::new(FakeTurns::new(&diary));
@@ -70,7 +70,7 @@ async fn play(answers: Vec<Answer>, intro: Option<&str>, stopped: bool) -> Playe
         max_rounds: 3,
         ..TurnSettings::default()
     };
-    let inference = Inference {
+    let stage = Inference {
         key: key(),
         model: &model as &dyn ChatModel,
         turns: turns.as_ref(),
@@ -81,8 +81,8 @@ async fn play(answers: Vec<Answer>, intro: Option<&str>, stopped: bool) -> Playe
         settings: &settings,
         intro,
     };
-    let (stopper, mut signal) = stop::channel();
-    if stopped {
+    let (stopper, mut heard) = stop::channel();
+    if stop_first {
         stopper.stop(StopReason::Cancelled);
     }
     let mut publisher = Publisher::new(log.clone(), turns.clone(), key(), 64, 64);
@@ -94,8 +94,8 @@ async fn play(answers: Vec<Answer>, intro: Option<&str>, stopped: bool) -> Playe
         recalled: Vec::new(),
         language: Language::English,
     };
-    let outcome = inference
-        .run(request, &mut publisher, &mut progress, &mut signal)
+    let outcome = stage
+        .run(request, &mut publisher, &mut progress, &mut heard)
         .await;
     let requests = model.requests.lock().unwrap().clone();
     Played {
