@@ -10,9 +10,10 @@ use tidemark_domain::event::{Terminal, TurnEvent};
 use tidemark_domain::ids::{Owner, TurnId};
 use tidemark_domain::turn::{Turn, TurnStatus};
 
-use super::service::{Chat, ChatParts};
-use crate::ports::events::{LogRead, LoggedEvent};
+use super::service::Chat;
+use crate::ports::events::{EventLog, LogRead, LoggedEvent};
 use crate::ports::store::{StoreError, StoreResult};
+use crate::ports::turns::TurnRepository;
 
 /// How long a quiet log is trusted before the stored turn is read again.
 const QUIET: Duration = Duration::from_secs(2);
@@ -60,9 +61,9 @@ pub enum Follow {
 }
 
 /// Reads a turn's events. Dropping a pending [`Follower::next`] loses nothing.
-#[derive(Debug)]
 pub struct Follower {
-    parts: Arc<ChatParts>,
+    turns: Arc<dyn TurnRepository>,
+    events: Arc<dyn EventLog>,
     owner: Owner,
     turn: TurnId,
     cursor: i64,
@@ -91,14 +92,13 @@ impl Chat {
                 return Ok(Follow::AtEnd);
             }
         }
-        Ok(Follow::From(Follower {
-            parts: Arc::clone(&self.parts),
+        Ok(Follow::From(Follower::new(
+            Arc::clone(&self.parts.store) as Arc<dyn TurnRepository>,
+            Arc::clone(&self.parts.events),
             owner,
-            turn: id,
-            cursor: after,
-            placed: false,
-            ended: false,
-        }))
+            id,
+            after,
+        )))
     }
 
     /// The turn, if it is this owner's.
@@ -138,7 +138,35 @@ impl Chat {
     }
 }
 
+impl std::fmt::Debug for Follower {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Follower")
+            .field("turn", &self.turn)
+            .field("cursor", &self.cursor)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Follower {
+    /// From behind `cursor`, which lies before the turn's end.
+    pub(super) fn new(
+        turns: Arc<dyn TurnRepository>,
+        events: Arc<dyn EventLog>,
+        owner: Owner,
+        turn: TurnId,
+        cursor: i64,
+    ) -> Self {
+        Self {
+            turns,
+            events,
+            owner,
+            turn,
+            cursor,
+            placed: false,
+            ended: false,
+        }
+    }
+
     /// The next frames; none when the terminal event has been given.
     ///
     /// # Errors
@@ -146,7 +174,6 @@ impl Follower {
     pub async fn next(&mut self) -> Result<Option<Vec<Frame>>, FollowError> {
         while !self.ended {
             let read = self
-                .parts
                 .events
                 .read(self.turn, self.cursor, BATCH, QUIET)
                 .await
@@ -185,7 +212,6 @@ impl Follower {
         }
         // The end may have been published since the log was read.
         match self
-            .parts
             .events
             .read(self.turn, self.cursor, BATCH, Duration::ZERO)
             .await
@@ -224,7 +250,6 @@ impl Follower {
     async fn shown_so_far(&self) -> Option<(i64, String)> {
         let (mut seq, mut text) = (0, String::new());
         while let Ok(LogRead::Events(events)) = self
-            .parts
             .events
             .read(self.turn, seq, BATCH, Duration::ZERO)
             .await
@@ -267,8 +292,7 @@ impl Follower {
     }
 
     async fn row(&self) -> Result<Turn, FollowError> {
-        self.parts
-            .store
+        self.turns
             .turn(self.owner, self.turn)
             .await?
             .ok_or(FollowError::NotFound)

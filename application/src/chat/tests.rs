@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod fakes;
+mod following;
 mod inference;
 mod publishing;
 mod response;
