@@ -3,6 +3,7 @@
 //! - `chat`: a turn from acceptance to its terminal event: `context` → `inference` → `response`
 //! - `memory`: remember, recall, forget
 //! - `learning`: what runs behind the boundary
+//! - `sessions`: import
 //! - `ports`: what the use cases need from the world
 //!
 //! To add a use case: a file named for what it does, with its own error enum and the ports it needs as `Arc<dyn …>`.
@@ -12,5 +13,6 @@ pub mod chat;
 pub mod learning;
 pub mod memory;
 pub mod ports;
+pub mod sessions;
 pub mod settings;
 pub mod tools;

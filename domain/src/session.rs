@@ -21,6 +21,9 @@ pub enum MemoryMode {
 }
 
 impl MemoryMode {
+    /// Every mode.
+    pub const ALL: [Self; 3] = [Self::On, Self::ReadOnly, Self::Off];
+
     /// Whether memories may be shown to the model.
     pub fn recalls(self) -> bool {
         self != Self::Off
@@ -29,6 +32,20 @@ impl MemoryMode {
     /// Whether the turn may become memory.
     pub fn learns(self) -> bool {
         self == Self::On
+    }
+
+    /// The name used on the wire and in the stores.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::ReadOnly => "read_only",
+            Self::Off => "off",
+        }
+    }
+
+    /// The mode of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|v| v.as_str() == name)
     }
 }
 
@@ -73,6 +90,26 @@ pub enum Role {
     Assistant,
     /// The result of a tool call.
     Tool,
+}
+
+impl Role {
+    /// Every role.
+    pub const ALL: [Self; 4] = [Self::System, Self::User, Self::Assistant, Self::Tool];
+
+    /// The name used on the wire and in the stores.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+
+    /// The role of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|v| v.as_str() == name)
+    }
 }
 
 /// One stored message.

@@ -104,6 +104,31 @@ pub enum FinishReason {
     ContentFilter,
 }
 
+impl FinishReason {
+    /// Every reason.
+    pub const ALL: [Self; 4] = [
+        Self::Stop,
+        Self::Length,
+        Self::ToolCalls,
+        Self::ContentFilter,
+    ];
+
+    /// The name used on the wire and in the stores.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::ToolCalls => "tool_calls",
+            Self::ContentFilter => "content_filter",
+        }
+    }
+
+    /// The reason of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|v| v.as_str() == name)
+    }
+}
+
 /// Tokens that a turn used, over all its model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
@@ -223,6 +248,8 @@ pub fn terminal_seq_after_loss(events_reserved: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]
@@ -256,6 +283,11 @@ mod tests {
     fn names_survive_the_round_trip() {
         for state in TurnStatus::ALL {
             assert_eq!(TurnStatus::parse(state.as_str()), Some(state));
+            assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
+        }
+        for reason in FinishReason::ALL {
+            assert_eq!(FinishReason::parse(reason.as_str()), Some(reason));
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
         }
     }
 

@@ -17,6 +17,7 @@ use tidemark_application::ports::clock::Clock;
 use tidemark_application::ports::ids::Ids;
 use tidemark_application::ports::store::Store;
 use tidemark_application::ports::trace::Traces;
+use tidemark_application::sessions::import::Import;
 use tidemark_domain::ids::{Owner, TenantId, UserName};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -45,6 +46,8 @@ pub struct Shared {
     pub recall: Arc<Recall>,
     /// Remembering.
     pub remember: Remember,
+    /// Importing the past.
+    pub import: Import,
     /// Forgetting.
     pub forget: Forget,
     /// The store, for plain reads and lists.
@@ -65,8 +68,6 @@ pub struct Shared {
     pub streams: StreamSettings,
     /// Cancelled when the server begins to go down: open streams end.
     pub draining: CancellationToken,
-    /// How many new messages make a session due for consolidation.
-    pub learning_threshold: i64,
 }
 
 impl fmt::Debug for Shared {

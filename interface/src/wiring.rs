@@ -15,6 +15,7 @@ use tidemark_application::ports::ids::Ids;
 use tidemark_application::ports::model::ChatModel;
 use tidemark_application::ports::store::Store;
 use tidemark_application::ports::trace::Traces;
+use tidemark_application::sessions::import::Import;
 use tidemark_application::settings::{
     LearningSettings, PromptSettings, RecallSettings, TurnSettings,
 };
@@ -174,7 +175,8 @@ pub fn wire(settings: &Settings, store: Arc<dyn Store>) -> Result<Wired, WiringE
     let ids: Arc<dyn Ids> = Arc::new(UuidV7::default());
     let work = Arc::new(Notify::new());
     let traces: Arc<dyn Traces> = Arc::new(TelemetryTraces);
-    let model = model(&settings.model)?;
+    let queue_wait = Duration::from_secs(settings.turn.max_seconds);
+    let model = model(&settings.model, queue_wait)?;
     let event_log = event_log(&settings.stream, &clock)?;
     let metrics = metrics()?;
 
@@ -210,6 +212,12 @@ pub fn wire(settings: &Settings, store: Arc<dyn Store>) -> Result<Wired, WiringE
         chat,
         recall,
         remember: Remember::new(Arc::clone(&store), Arc::clone(&ids), Arc::clone(&clock)),
+        import: Import::new(
+            Arc::clone(&store),
+            Arc::clone(&ids),
+            Arc::clone(&clock),
+            Arc::clone(&work),
+        ),
         forget: Forget::new(Arc::clone(&store), Arc::clone(&clock)),
         owners: Owners::new(Arc::clone(&store)),
         store,
@@ -224,12 +232,14 @@ pub fn wire(settings: &Settings, store: Arc<dyn Store>) -> Result<Wired, WiringE
             event_log,
         },
         draining: CancellationToken::new(),
-        learning_threshold: settings.learning.threshold,
     }));
     Ok(Wired { app, workers })
 }
 
-fn model(settings: &sections::Model) -> Result<Arc<dyn ChatModel>, WiringError> {
+fn model(
+    settings: &sections::Model,
+    queue_wait: Duration,
+) -> Result<Arc<dyn ChatModel>, WiringError> {
     let (Some(base_url), Some(name)) = (&settings.base_url, &settings.name) else {
         return Ok(Arc::new(OfflineModel::default()));
     };
@@ -249,6 +259,7 @@ fn model(settings: &sections::Model) -> Result<Arc<dyn ChatModel>, WiringError> 
         Arc::new(model),
         GatewayOptions {
             max_concurrent: settings.max_concurrent,
+            queue_wait,
             ..GatewayOptions::default()
         },
     );

@@ -37,6 +37,7 @@ CREATE INDEX memories_recallable ON memories (tenant_id, owner_id, scope) INCLUD
 CREATE INDEX memories_preferences ON memories (tenant_id, owner_id, valid_from DESC, id DESC)
     WHERE state = 'current' AND scope = 'user_profile' AND kind = 'preference';
 CREATE INDEX memories_by_identity ON memories (tenant_id, owner_id, identity_hash) WHERE state = 'current';
+CREATE INDEX memories_expiring ON memories (tenant_id, owner_id, expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE memory_sources (
     tenant_id uuid NOT NULL,

@@ -7,9 +7,9 @@ CREATE TABLE turns (
     status           TEXT    NOT NULL,
     input            TEXT    NOT NULL,
     memory           TEXT    NOT NULL,
-    -- Rises with every start; every write of a runner names it.
     -- What the request set for this turn alone, JSON.
-    options TEXT NOT NULL DEFAULT '{}',
+    options          TEXT    NOT NULL DEFAULT '{}',
+    -- Rises with every start; every write of a runner names it.
     fence            INTEGER NOT NULL DEFAULT 0,
     -- By the clock of the database.
     lease_until      INTEGER NOT NULL DEFAULT 0,

@@ -38,6 +38,7 @@ CREATE INDEX memories_recallable ON memories (tenant_id, owner_id, id, scope, ex
     WHERE state = 'current';
 CREATE INDEX memories_profile ON memories (tenant_id, owner_id, valid_from, id)
     WHERE state = 'current' AND scope = 'user_profile' AND kind = 'preference';
+CREATE INDEX memories_expiring ON memories (tenant_id, owner_id, expires_at) WHERE expires_at IS NOT NULL;
 
 CREATE TABLE memory_sources (
     tenant_id  BLOB    NOT NULL,

@@ -70,7 +70,7 @@ impl Setup {
             settings,
             log,
             dir,
-            _database: database,
+            _database: Some(database),
         }
     }
 }
@@ -122,7 +122,8 @@ pub struct Server {
     log: Log,
     // Dropped last, in this order: the data after the process, the database after its file's directory.
     dir: TempDir,
-    _database: Database,
+    // None for a server on another one's data.
+    _database: Option<Database>,
 }
 
 impl Server {
@@ -149,6 +150,25 @@ impl Server {
     /// The directory that it runs in.
     pub fn dir(&self) -> PathBuf {
         self.dir.path().to_owned()
+    }
+
+    /// Starts a second server with the same settings on the same data, which stays this one's to drop.
+    pub async fn start_another(&self) -> Self {
+        let (log, dir) = (Log::default(), TempDir::new().expect("a directory"));
+        let (process, address) = launch(&self.settings, &dir, &log).await;
+        Self {
+            process: Some(process),
+            address,
+            settings: self.settings.clone(),
+            log,
+            dir,
+            _database: None,
+        }
+    }
+
+    /// Where it keeps its state.
+    pub fn store_url(&self) -> &str {
+        &self.settings["TIDEMARK_STORE__URL"]
     }
 
     /// Changes a setting for the next start.

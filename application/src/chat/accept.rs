@@ -53,12 +53,6 @@ impl Chat {
     /// # Errors
     /// Why it was not accepted.
     pub async fn accept(&self, inbound: Inbound) -> Result<Accepted, InboundError> {
-        if self.is_closing() {
-            return Err(InboundError::ShuttingDown);
-        }
-        if self.is_full() {
-            return Err(InboundError::Overloaded);
-        }
         let parts = &self.parts;
         let now = parts.clock.now();
         let owner = inbound.owner;
@@ -88,12 +82,14 @@ impl Chat {
                 options: inbound.options,
                 reject_if_busy: inbound.reject_if_busy,
                 replaces: inbound.replaces,
+                admit: !self.is_closing() && !self.is_full(),
                 max_queued: parts.settings.max_queued,
                 max_open_per_owner: parts.settings.max_open_per_owner,
                 idempotency: inbound.idempotency,
                 now,
             })
-            .await?;
+            .await
+            .map_err(|error| self.refused(error))?;
         let turn = &accepted.turn;
         if turn.status == TurnStatus::Queued {
             let start = TurnEvent::Start {
@@ -106,5 +102,14 @@ impl Chat {
             self.kick_for(owner, turn.session_id, turn.id);
         }
         Ok(accepted)
+    }
+
+    /// Why nothing new is admitted is known here alone.
+    fn refused(&self, error: AcceptError) -> InboundError {
+        match error {
+            AcceptError::NotAdmitted if self.is_closing() => InboundError::ShuttingDown,
+            AcceptError::NotAdmitted => InboundError::Overloaded,
+            error => error.into(),
+        }
     }
 }

@@ -6,6 +6,7 @@ use tidemark_domain::event::RecalledMemory;
 use tidemark_domain::session::{Role, open_calls};
 use tidemark_domain::turn::{Turn, TurnProblem, TurnStatus, Usage};
 
+use super::inference::MAX_CALLS;
 use super::stop::StopReason;
 use crate::ports::clock::Clock;
 use crate::ports::ids::Ids;
@@ -14,7 +15,7 @@ use crate::ports::store::{Store, StoreError};
 use crate::ports::turns::{CloseTurn, Closer, NewMessage, TurnKey, TurnWriteError};
 
 /// More messages than one tool round can have: enough to see every call that may be open.
-const TAIL: u32 = 128;
+const TAIL: u32 = MAX_CALLS as u32 + 8;
 
 /// Why a turn ends without an answer, for its owner.
 #[derive(Clone, Debug)]

@@ -1,11 +1,9 @@
 //! The context stage: what the model is asked. History within its window (B18), standing preferences (B2a) and what fits the
 //! question (B7), assembled within 70/20/10.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidemark_domain::event::{RecalledMemory, TurnEvent, Via};
-use tidemark_domain::ids::MessageId;
 use tidemark_domain::memory::prompt::{self, Language};
 use tidemark_domain::memory::recall::{DropReason, TopK};
 use tidemark_domain::memory::{Memory, recall as rules};
@@ -13,14 +11,17 @@ use tidemark_domain::session::{Message, Role};
 use tidemark_domain::tool::ToolSpec;
 use tidemark_domain::window::{self, Budget, TokenCounter, Window};
 
-use crate::memory::recall::{Recall, RecallOutcome, RecallRequest, said_in};
-use crate::ports::model::{ModelRequest, PromptMessage};
+use crate::memory::recall::{Recall, RecallOutcome, RecallRequest};
+use crate::ports::model::{ModelRequest, PromptMessage, tool_tokens};
 use crate::ports::store::{Store, StoreResult};
 use crate::ports::turns::Started;
 use crate::settings::PromptSettings;
 
 /// How many messages are read from the history at a time.
 const HISTORY_PAGE: u32 = 64;
+
+/// How much of either end of a long message is its query, in characters. Ours: the recall operation takes twice that at most.
+const QUERY_END: usize = 2_000;
 
 /// Which share of the recall budget the preferences may take; the rest, and what they leave, is for relevance. Ours.
 const PROFILE_SHARE: f64 = 0.4;
@@ -84,11 +85,8 @@ impl Context<'_> {
     /// # Errors
     /// When the history cannot be read. Memory that cannot be reached degrades and says so.
     pub async fn prepare(self, started: &Started) -> StoreResult<Prepared> {
-        let budget = Budget::of(
-            self.prompts.context_tokens,
-            self.prompts.max_output_tokens as usize,
-        );
         let language = Language::detect(&started.message.content);
+        let budget = self.budget(language);
         let window = self.window(started, &budget).await?;
         log_window(&window);
         let recalled = self.recalled(started, &window, &budget).await;
@@ -97,6 +95,7 @@ impl Context<'_> {
             messages: self.messages(&window, &memories, language),
             tools: self.tools,
             max_output_tokens: self.prompts.max_output_tokens,
+            max_input_tokens: budget.window,
             recalled: memories.clone(),
             language,
         };
@@ -115,6 +114,20 @@ impl Context<'_> {
                 .then(|| self.prompts.intro(&started.session.channel, language))
                 .flatten(),
         })
+    }
+
+    /// The shares of the window (B18). What instructions and tools take beyond theirs is taken from the history, the largest.
+    fn budget(&self, language: Language) -> Budget {
+        let mut budget = Budget::of(
+            self.prompts.context_tokens,
+            self.prompts.max_output_tokens as usize,
+        );
+        let instructions = self.counter.count(&self.prompts.system(language))
+            + prompt::frame_tokens(language, self.counter)
+            + tool_tokens(&self.tools, self.counter);
+        let beyond = instructions.saturating_sub(budget.system);
+        budget.history = budget.history.saturating_sub(beyond);
+        budget
     }
 
     /// Reads history from the newest back, only as far as the window can show.
@@ -148,7 +161,7 @@ impl Context<'_> {
         let began = tokio::time::Instant::now();
         let options = &started.turn.options.recall;
         let request = RecallRequest {
-            query: started.message.content.clone(),
+            query: asked(&started.message.content),
             scopes: options.scopes.clone(),
             top_k: options
                 .top_k
@@ -217,16 +230,9 @@ impl Context<'_> {
         let Some(relevant) = &recalled.relevant else {
             return (memories, recalled.degraded.is_empty());
         };
-        let profile: BTreeSet<MessageId> = recalled
-            .preferences
-            .iter()
-            .flat_map(|p| p.sources.iter().map(|s| s.message_id))
-            .collect();
         let mut told = false;
         for item in &relevant.ranking.items {
-            let in_profile = recalled.preferences.iter().any(|p| p.id == item.memory.id)
-                || (item.memory.kind == tidemark_domain::memory::Kind::Preference
-                    && said_in(&item.memory, &profile));
+            let in_profile = rules::settled_by(&item.memory, &recalled.preferences);
             if in_profile {
                 log_drop(&item.memory, DropReason::InProfile);
             } else {
@@ -303,6 +309,17 @@ fn no_answer(language: Language) -> &'static str {
         Language::English => "(no answer was given)",
         Language::Chinese => "（未作回答）",
     }
+}
+
+/// What a long message asks stands mostly at its beginning or its end; ranking a whole document against all memories tells nothing.
+fn asked(message: &str) -> String {
+    let length = message.chars().count();
+    if length <= 2 * QUERY_END {
+        return message.to_owned();
+    }
+    let head: String = message.chars().take(QUERY_END).collect();
+    let tail: String = message.chars().skip(length - QUERY_END).collect();
+    format!("{head}\n{tail}")
 }
 
 /// "In the store but not in the context" must be visible (B17).

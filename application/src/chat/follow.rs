@@ -10,6 +10,8 @@ use tidemark_domain::event::{Terminal, TurnEvent};
 use tidemark_domain::ids::{Owner, TurnId};
 use tidemark_domain::turn::{Turn, TurnStatus};
 
+use tokio::time::Instant;
+
 use super::service::Chat;
 use crate::ports::events::{EventLog, LogRead, LoggedEvent};
 use crate::ports::store::{StoreError, StoreResult};
@@ -69,6 +71,8 @@ pub struct Follower {
     cursor: i64,
     placed: bool,
     ended: bool,
+    /// When the stored turn is read again, if the log stays quiet. Outlives a call of `next` that is dropped for a heartbeat.
+    quiet_until: Option<Instant>,
 }
 
 impl Chat {
@@ -164,6 +168,7 @@ impl Follower {
             cursor,
             placed: false,
             ended: false,
+            quiet_until: None,
         }
     }
 
@@ -173,9 +178,10 @@ impl Follower {
     /// When the turn is gone, or can no longer be read: the stream then ends without a terminal event.
     pub async fn next(&mut self) -> Result<Option<Vec<Frame>>, FollowError> {
         while !self.ended {
+            let patience = self.patience();
             let read = self
                 .events
-                .read(self.turn, self.cursor, BATCH, QUIET)
+                .read(self.turn, self.cursor, BATCH, patience)
                 .await
                 .unwrap_or(LogRead::Unknown);
             let frames = match read {
@@ -183,11 +189,19 @@ impl Follower {
                 LogRead::Quiet => self.as_stored().await?,
                 LogRead::Unknown => self.without_log().await?,
             };
+            self.quiet_until = None;
             if !frames.is_empty() {
                 return Ok(Some(frames));
             }
         }
         Ok(None)
+    }
+
+    /// What is left of the time that a quiet log is trusted.
+    fn patience(&mut self) -> Duration {
+        let now = Instant::now();
+        let until = *self.quiet_until.get_or_insert(now + QUIET);
+        until.saturating_duration_since(now)
     }
 
     fn take(&mut self, events: Vec<LoggedEvent>) -> Vec<Frame> {
@@ -242,7 +256,8 @@ impl Follower {
                 status: turn.status,
             }]);
         }
-        tokio::time::sleep(QUIET).await;
+        let patience = self.patience();
+        tokio::time::sleep(patience).await;
         Ok(Vec::new())
     }
 

@@ -11,6 +11,7 @@ use tidemark_domain::tool::ToolCall;
 use tidemark_domain::turn::{FinishReason, Usage};
 use tokio::time::Instant;
 
+use super::fit;
 use super::publisher::Publisher;
 use super::response::intro_token;
 use super::stop::{StopReason, StopSignal};
@@ -56,6 +57,9 @@ pub enum InferenceError {
     /// The answer is longer than an answer may be.
     #[error("the model's answer is too long")]
     TooLong,
+    /// It calls more tools at once than it may.
+    #[error("the model called too many tools at once")]
+    TooManyCalls,
     /// It wants more rounds of tools than there are.
     #[error("the model called tools in every round")]
     TooManyRounds,
@@ -74,6 +78,9 @@ pub struct Progress {
     /// Messages stored so far by this stage.
     pub stored: i64,
 }
+
+/// The most calls of one round; more is a failure of the model.
+pub(super) const MAX_CALLS: usize = 64;
 
 /// Everything inference needs.
 pub struct Inference<'a> {
@@ -129,6 +136,7 @@ impl Inference<'_> {
             if round == self.settings.max_rounds {
                 request.tools.clear();
             }
+            fit::fit(&mut request, self.model.counter());
             let answer = self
                 .round(request.clone(), publisher, progress, stop)
                 .await?;
@@ -146,6 +154,9 @@ impl Inference<'_> {
             if round == self.settings.max_rounds {
                 return Err(InferenceError::TooManyRounds);
             }
+            if answer.calls.len() > MAX_CALLS {
+                return Err(InferenceError::TooManyCalls);
+            }
             total_tool_calls += answer.calls.len() as u32;
             self.tool_round(answer, &mut request, publisher, progress, stop)
                 .await?;
@@ -160,11 +171,7 @@ impl Inference<'_> {
         progress: &mut Progress,
         stop: &mut StopSignal,
     ) -> Result<Round, InferenceError> {
-        let prompt_tokens: usize = request
-            .messages
-            .iter()
-            .map(|m| self.model.counter().count(&m.content) + 4)
-            .sum();
+        let prompt_tokens = request.tokens(self.model.counter());
         let mut stream = tokio::select! {
             biased;
             reason = stop.stopped() => return Err(InferenceError::Stopped(reason)),

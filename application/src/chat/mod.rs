@@ -7,6 +7,8 @@ pub mod accept;
 pub mod cancel;
 mod closing;
 pub mod context;
+mod delete;
+mod fit;
 pub mod follow;
 pub mod inference;
 pub mod publisher;

@@ -32,7 +32,10 @@ impl Chat {
     /// When the store fails.
     pub async fn recover(&self) -> StoreResult<()> {
         for key in self.parts.store.lapsed_turns(BATCH).await? {
-            self.close_lapsed(key).await?;
+            // One turn that cannot be closed holds up no other.
+            if let Err(error) = self.close_lapsed(key).await {
+                tracing::error!(%error, turn = %key.turn_id, "a lapsed turn could not be closed");
+            }
         }
         for (owner, session) in self.waiting().await? {
             self.kick(owner, session);

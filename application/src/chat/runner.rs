@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use metrics::{counter, histogram};
 use tidemark_domain::event::TurnEvent;
-use tidemark_domain::turn::TurnStatus;
+use tidemark_domain::turn::{TurnStatus, terminal_seq_after_loss};
+use tokio::task::JoinHandle;
 use tracing::Instrument;
 
 use super::closing::{Closing, Ending, Remains};
@@ -46,6 +47,9 @@ impl RunError {
             Self::Inference(error @ InferenceError::TooManyRounds) => {
                 Some(Ending::failed("too_many_tool_rounds", &error.to_string()))
             }
+            Self::Inference(error @ InferenceError::TooManyCalls) => {
+                Some(Ending::failed("too_many_tool_calls", &error.to_string()))
+            }
             Self::Response(error @ ResponseError::EmptyAnswer) => {
                 Some(Ending::failed("empty_answer", &error.to_string()))
             }
@@ -82,12 +86,12 @@ pub(super) async fn run(
     );
     continue_trace(&span);
     async {
-        let keeper = tokio::spawn(keep_lease(Arc::clone(parts), started.key, stopper.clone()));
-        let limit = tokio::spawn(limit_time(parts.settings.max_duration, stopper));
+        let keeper = keep_lease(Arc::clone(parts), started.key, stopper.clone());
+        let _keeper = AbortOnDrop(tokio::spawn(keeper));
+        let limit = limit_time(parts.settings.max_duration, stopper);
+        let _limit = AbortOnDrop(tokio::spawn(limit));
         let began = tokio::time::Instant::now();
         let status = answer_or_close(parts, &started, stop).await;
-        keeper.abort();
-        limit.abort();
         let name = status.map_or("lost", TurnStatus::as_str);
         tracing::Span::current().record("status", name);
         counter!("tidemark_turns_total", "status" => name).increment(1);
@@ -96,6 +100,40 @@ pub(super) async fn run(
     }
     .instrument(span)
     .await;
+}
+
+/// Ends a task with its owner, also when that panics: a lease that is kept for a dead turn would hold its session for ever.
+struct AbortOnDrop(JoinHandle<()>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Closes a turn whose task has died of a defect. What was shown of its answer, and how many numbers it used, is gone with the task:
+/// the end stands above all that were reserved, as after a crash.
+pub(super) async fn close_dead(parts: &ChatParts, key: TurnKey) -> Result<(), TurnWriteError> {
+    let Some(turn) = parts.store.turn(key.owner, key.turn_id).await? else {
+        return Ok(());
+    };
+    let closing = Closing {
+        store: parts.store.as_ref(),
+        ids: parts.ids.as_ref(),
+        clock: parts.clock.as_ref(),
+    };
+    let remains = Remains {
+        closer: Closer::Runner {
+            events_used: terminal_seq_after_loss(turn.events_reserved) - 1,
+        },
+        shown: String::new(),
+        usage: None,
+        recalled: turn.recalled,
+        teaches: turn.memory.learns(),
+    };
+    closing.close(key, Ending::interrupted(), remains).await?;
+    parts.work.notify_one();
+    Ok(())
 }
 
 /// The turn's status as stored, or none when it was taken from this runner.

@@ -254,11 +254,15 @@ impl Chat {
                 traces.adopt(span, &parent);
             }
         };
+        let (key, runner_parts) = (started.key, Arc::clone(&parts));
         let run = tokio::spawn(async move {
-            runner::run(&parts, started, stopper, signal, continue_trace).await;
+            runner::run(&runner_parts, started, stopper, signal, continue_trace).await;
         });
         if let Err(error) = run.await {
-            tracing::error!(%error, %session, "a turn's task died; the turn is closed when its lease has lapsed");
+            tracing::error!(%error, %session, "a turn's task died");
+            if let Err(error) = runner::close_dead(&parts, key).await {
+                tracing::warn!(%error, "the turn could not be closed here; it is closed when its lease has lapsed");
+            }
         }
         gauge!("tidemark_turns_running").decrement(1);
         if let Some(lane) = self.lanes().get_mut(&(owner, session)) {

@@ -8,7 +8,7 @@ use tidemark_domain::session::Message;
 use crate::memory::remember;
 use crate::ports::ids::Ids;
 use crate::ports::jobs::{ClaimedJob, JobKind, JobWriteError, NewJob};
-use crate::ports::learning::{ConsolidationCommit, LearningSnapshot, Strengthened};
+use crate::ports::learning::{ConsolidationCommit, LearningSnapshot, Strengthened, TaughtMessage};
 use crate::ports::store::Store;
 use crate::settings::LearningSettings;
 
@@ -32,17 +32,7 @@ pub async fn consolidate(
     if !due {
         return store.finish_job(claim).await;
     }
-    let taught = store
-        .taught_messages(
-            owner,
-            session.id,
-            from_seq,
-            snapshot.last_closed,
-            settings.batch,
-        )
-        .await?;
-    let all: Vec<Message> = taught.iter().map(|t| t.message.clone()).collect();
-    let to_seq = boundary::boundary(&all, from_seq, snapshot.last_closed);
+    let (taught, to_seq) = behind_the_boundary(store, claim, snapshot, settings.batch).await?;
     if to_seq <= from_seq {
         return store.finish_job(claim).await;
     }
@@ -83,4 +73,35 @@ pub async fn consolidate(
             },
         )
         .await
+}
+
+/// The messages from the old boundary on, and where the new one stands. A page may end in the middle of a long run of tool calls,
+/// where no boundary can stand: then more is read.
+async fn behind_the_boundary(
+    store: &dyn Store,
+    claim: &ClaimedJob,
+    snapshot: &LearningSnapshot,
+    page: u32,
+) -> Result<(Vec<TaughtMessage>, i64), JobWriteError> {
+    let from_seq = snapshot.session.last_consolidated;
+    let mut taught: Vec<TaughtMessage> = Vec::new();
+    loop {
+        let after = taught.last().map_or(from_seq, |t| t.message.seq);
+        let more = store
+            .taught_messages(
+                claim.job.owner,
+                snapshot.session.id,
+                after,
+                snapshot.last_closed,
+                page,
+            )
+            .await?;
+        let complete = more.len() < page as usize;
+        taught.extend(more);
+        let all: Vec<Message> = taught.iter().map(|t| t.message.clone()).collect();
+        let to_seq = boundary::boundary(&all, from_seq, snapshot.last_closed);
+        if complete || to_seq > from_seq {
+            return Ok((taught, to_seq));
+        }
+    }
 }

@@ -78,6 +78,12 @@ impl Workers {
         };
         // There may be more for the other workers.
         self.work.notify_one();
+        if claim.job.attempts > self.settings.max_attempts {
+            // Its last attempt ended with its process: trying again might end the next one.
+            self.record_failure(&claim, "its attempts ended without a word")
+                .await;
+            return Ok(true);
+        }
         let kind = claim.job.kind.as_str();
         let span =
             tracing::info_span!("job", kind, job = %claim.job.id, attempt = claim.job.attempts);
@@ -147,7 +153,7 @@ impl Workers {
     }
 }
 
-/// Doubles from one second with each attempt, to five minutes at most.
+/// Two seconds after the first attempt, doubled with each further one, to some four minutes at most. Ours.
 fn backoff(attempts: i32) -> Duration {
-    Duration::from_secs(1 << attempts.clamp(0, 8)).min(Duration::from_mins(5))
+    Duration::from_secs(1 << attempts.clamp(0, 8))
 }

@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use tidemark_domain::ids::{MemoryId, MessageId, Owner};
 use tidemark_domain::memory::analysis::fold;
-use tidemark_domain::memory::{Layer, Memory};
+use tidemark_domain::memory::{Layer, Memory, Source, consolidation, episodic};
+use tidemark_domain::session::Message;
 
 use crate::ports::clock::Clock;
+use crate::ports::memories::Forgetting;
+use crate::ports::sessions::Updated;
 use crate::ports::store::{Store, StoreResult};
 
 /// Forgets.
@@ -29,7 +32,7 @@ impl Forget {
     }
 
     /// Forgets a memory, and what says the same from the same messages in another layer: whoever forgets a statement does not want
-    /// its verbatim told instead, nor the other way round. `None` if there is no such memory in that version.
+    /// its verbatim told instead, nor the other way round. The same messages never teach it again.
     ///
     /// # Errors
     /// When the store fails.
@@ -45,10 +48,20 @@ impl Forget {
         if expected.is_some_and(|version| version != memory.version) {
             return Ok(Forgotten::Stale);
         }
-        let mut ids = vec![id];
-        ids.extend(self.echoes(owner, &memory).await?);
-        self.store.forget(owner, &ids, self.clock.now()).await?;
-        Ok(Forgotten::Done)
+        let echoes = self.echoes(owner, &memory).await?;
+        let buried = self.burials(owner, &memory).await?;
+        let what = Forgetting {
+            id,
+            expected,
+            echoes,
+            buried,
+            now: self.clock.now(),
+        };
+        Ok(match self.store.forget(owner, what).await? {
+            Updated::Done(_) => Forgotten::Done,
+            Updated::NotFound => Forgotten::NotFound,
+            Updated::Stale => Forgotten::Stale,
+        })
     }
 
     async fn echoes(&self, owner: Owner, memory: &Memory) -> StoreResult<Vec<MemoryId>> {
@@ -73,6 +86,40 @@ impl Forget {
             })
             .map(|other| other.id)
             .collect())
+    }
+
+    /// What the source messages could teach again later: chunks that hold what is forgotten, if they are indexed after this; statements
+    /// in a forgotten chunk, if they are consolidated after this. What else a message says is not forgotten with it.
+    async fn burials(
+        &self,
+        owner: Owner,
+        memory: &Memory,
+    ) -> StoreResult<Vec<(MessageId, String)>> {
+        let said = fold(&memory.content);
+        let mut buried = Vec::new();
+        for source in &memory.sources {
+            let Some(message) = self.message(owner, source).await? else {
+                continue;
+            };
+            let chunks = episodic::memories(&message, self.clock.now());
+            let held = chunks.iter().filter(|c| fold(&c.content).contains(&said));
+            buried.extend(held.map(|c| (source.message_id, consolidation::identity(c))));
+            if memory.layer == Layer::Episodic {
+                let stated = consolidation::said(&message);
+                let inside = stated.into_iter().filter(|(_, s)| said.contains(&fold(s)));
+                buried.extend(inside.map(|(identity, _)| (source.message_id, identity)));
+            }
+        }
+        Ok(buried)
+    }
+
+    async fn message(&self, owner: Owner, source: &Source) -> StoreResult<Option<Message>> {
+        let page = self
+            .store
+            .messages(owner, source.session_id, source.seq - 1, 1)
+            .await?;
+        let found = page.and_then(|mut page| page.items.pop());
+        Ok(found.filter(|message| message.id == source.message_id))
     }
 }
 

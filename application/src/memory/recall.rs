@@ -11,11 +11,15 @@ use tidemark_domain::memory::recall::{
 };
 use tidemark_domain::memory::scoring::Profile;
 use tidemark_domain::memory::{Kind, Memory, Scope, State, analysis, episodic};
+use tidemark_domain::session::Message;
 use tidemark_domain::window::TokenCounter;
 
 use crate::ports::clock::Clock;
 use crate::ports::store::{Store, StoreError};
 use crate::settings::RecallSettings;
+
+/// How much text of messages that are not yet indexed is looked through, in bytes. Ours: some milliseconds of work.
+const UNINDEXED_BYTES: usize = 256 * 1024;
 
 /// What to recall.
 #[derive(Clone, Debug)]
@@ -67,10 +71,8 @@ impl Default for RecallRequest {
 pub struct RecallOutcome {
     /// By relevance, with scores and reasons.
     pub ranking: Ranking,
-    /// Arms that failed: the outcome is without them.
+    /// Arms that failed: the outcome is without them. There is one arm in this version, and its failure is an error.
     pub degraded: Vec<String>,
-    /// How many were asked for.
-    pub top_k: usize,
     /// How long it took.
     pub took: Duration,
 }
@@ -201,7 +203,6 @@ impl Recall {
         Ok(RecallOutcome {
             ranking,
             degraded: Vec::new(),
-            top_k,
             took: began.elapsed(),
         })
     }
@@ -230,8 +231,17 @@ impl Recall {
     /// What the index will make of the messages it has not come to yet, so that a person's next request finds what the last one said.
     async fn fresh(&self, owner: Owner, now: Timestamp) -> Result<Vec<Memory>, StoreError> {
         let messages = self.store.unindexed(owner, self.settings.unindexed).await?;
-        Ok(messages
-            .iter()
+        // The newest first, and no more text than can be looked through without being felt.
+        let mut left = UNINDEXED_BYTES;
+        let mut newest: Vec<&Message> = messages.iter().collect();
+        newest.sort_by_key(|m| std::cmp::Reverse(m.created_at));
+        Ok(newest
+            .into_iter()
+            .take_while(|m| {
+                let fits = left > 0;
+                left = left.saturating_sub(m.content.len());
+                fits
+            })
             .flat_map(|m| episodic::memories(m, now))
             .collect())
     }

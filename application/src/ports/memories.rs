@@ -7,7 +7,7 @@ use tidemark_domain::memory::lexical::{CorpusStats, TermPostings};
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, State};
 use tidemark_domain::session::Message;
 
-use super::sessions::CreateError;
+use super::sessions::{CreateError, Updated};
 use super::store::{Created, Cursor, Idempotency, Page, StoreResult};
 
 /// A memory with what it is found by.
@@ -21,6 +21,21 @@ pub struct IndexedMemory {
     pub document: Document,
 }
 
+/// What is to be forgotten together.
+#[derive(Clone, Debug)]
+pub struct Forgetting {
+    /// The memory that was asked for.
+    pub id: MemoryId,
+    /// The version it was seen in; any, when none is named.
+    pub expected: Option<i64>,
+    /// Others that say the same, from the same messages.
+    pub echoes: Vec<MemoryId>,
+    /// (Message, identity) pairs that must never be learned again, beyond those of the memories themselves.
+    pub buried: Vec<(MessageId, String)>,
+    /// When.
+    pub now: Timestamp,
+}
+
 /// Which memories to list.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryFilter {
@@ -32,7 +47,7 @@ pub struct MemoryFilter {
     pub layer: Option<Layer>,
     /// Only in this state.
     pub state: Option<State>,
-    /// Only learned in, or given for, this session.
+    /// Only learned in (one of its sources lies there), or given for, this session.
     pub session_id: Option<SessionId>,
     /// Only those whose content holds this text, ignoring the case of ASCII letters.
     pub text: Option<String>,
@@ -51,7 +66,8 @@ pub struct LexicalRows {
     pub postings: Vec<TermPostings>,
 }
 
-/// Memories. Recallable means: current, not expired at `now`, and in one of the asked scopes (none asked: in any).
+/// Memories. Recallable means: current, not expired at `now`, and in one of the asked scopes (none asked: in any). What has expired is
+/// gone: no method returns it, and a write of the owner's memories deletes it.
 #[async_trait]
 pub trait MemoryRepository: Send + Sync + 'static {
     /// Stores memories given by a caller. One whose identity a current memory of the owner already has is not stored again: the
@@ -76,9 +92,10 @@ pub trait MemoryRepository: Send + Sync + 'static {
         limit: u32,
     ) -> StoreResult<Page<Memory>>;
 
-    /// Removes memories and leaves a tombstone for each of their (source message, identity) pairs and for their ids, so that the same
-    /// messages never teach them again. How many were removed.
-    async fn forget(&self, owner: Owner, ids: &[MemoryId], now: Timestamp) -> StoreResult<u64>;
+    /// Removes memories and leaves a tombstone for each of their (source message, identity) pairs, for the pairs in `buried`, and for
+    /// their ids, so that the same messages never teach them again. What has become memory from buried pairs alone since the caller
+    /// looked goes too. How many were removed; `Stale` and nothing removed when the memory is not in the expected version.
+    async fn forget(&self, owner: Owner, what: Forgetting) -> StoreResult<Updated<u64>>;
 
     /// Postings of `terms` (distinct) over the recallable memories.
     async fn lexical(

@@ -9,7 +9,7 @@ use tidemark_domain::memory::prompt::Language;
 use tidemark_domain::session::Role;
 use tidemark_domain::tool::{ToolCall, ToolSpec};
 use tidemark_domain::turn::{FinishReason, Usage};
-use tidemark_domain::window::TokenCounter;
+use tidemark_domain::window::{OVERHEAD, TokenCounter};
 
 /// One message of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,10 +35,45 @@ pub struct ModelRequest {
     pub tools: Vec<ToolSpec>,
     /// The most tokens it may write.
     pub max_output_tokens: u32,
+    /// The most tokens that messages and tools may take together.
+    pub max_input_tokens: usize,
     /// What was recalled; the prompt holds it too. The offline model answers from it.
     pub recalled: Vec<RecalledMemory>,
     /// The language of the user's message.
     pub language: Language,
+}
+
+impl ModelRequest {
+    /// What messages and tools take of the model's window. Each message, call and tool costs [`OVERHEAD`] besides its texts, as in the
+    /// window of the history.
+    pub fn tokens(&self, counter: &dyn TokenCounter) -> usize {
+        let messages: usize = self.messages.iter().map(|m| m.tokens(counter)).sum();
+        messages + tool_tokens(&self.tools, counter)
+    }
+}
+
+impl PromptMessage {
+    fn tokens(&self, counter: &dyn TokenCounter) -> usize {
+        let calls: usize = self
+            .tool_calls
+            .iter()
+            .map(|call| OVERHEAD + counter.count(&call.name) + counter.count(&call.arguments))
+            .sum();
+        OVERHEAD + counter.count(&self.content) + calls
+    }
+}
+
+/// What the descriptions of tools take of the model's window.
+pub fn tool_tokens(tools: &[ToolSpec], counter: &dyn TokenCounter) -> usize {
+    tools
+        .iter()
+        .map(|tool| {
+            OVERHEAD
+                + counter.count(&tool.name)
+                + counter.count(&tool.description)
+                + counter.count(&tool.parameters.to_string())
+        })
+        .sum()
 }
 
 /// What a model says, in order.

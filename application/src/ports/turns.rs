@@ -41,6 +41,9 @@ pub struct AcceptTurn {
     pub reject_if_busy: bool,
     /// The turn to be replaced: it and what came after it is removed from the session, with what was learned from it alone.
     pub replaces: Option<TurnId>,
+    /// Whether a new turn may be stored. An earlier one of the same key is returned all the same: a repeated request is never refused
+    /// for load.
+    pub admit: bool,
     /// How many turns of a session may wait.
     pub max_queued: i64,
     /// How many turns of an owner may be open (queued or running).
@@ -71,6 +74,9 @@ pub enum AcceptError {
     /// Another turn is open and the caller did not want to wait, or wants to replace a turn.
     #[error("a turn is running in this session")]
     SessionBusy,
+    /// It would be a new turn, and none is admitted now.
+    #[error("no new turn is admitted now")]
+    NotAdmitted,
     /// The session's queue is full.
     #[error("the session's queue is full")]
     QueueFull,

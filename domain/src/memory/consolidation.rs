@@ -29,6 +29,13 @@ pub fn keys(messages: &[Message]) -> Vec<String> {
     all
 }
 
+/// The statements that one message makes: identity and content of each.
+pub fn said(message: &Message) -> Vec<(String, String)> {
+    stated(std::slice::from_ref(message))
+        .map(|(_, s)| (identity_of(s.scope, s.kind, &s.content), s.content))
+        .collect()
+}
+
 /// The identity of a stored memory: scope, kind and normal form of the content. Two memories with the same one say the same.
 pub fn identity(memory: &Memory) -> String {
     identity_of(memory.scope, memory.kind, &memory.content)

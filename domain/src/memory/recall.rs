@@ -327,6 +327,20 @@ fn say_the_same(one: &Memory, other: &Memory) -> bool {
             && (a.contains(&b) || b.contains(&a)))
 }
 
+/// Whether the standing preferences already settle what a preference says: one of them says the same, or speaks newer of the same. Such a
+/// preference is not to be told beside them, however well it fits a question.
+pub fn settled_by(memory: &Memory, standing: &[Memory]) -> bool {
+    if memory.scope != Scope::UserProfile || memory.kind != Kind::Preference {
+        return false;
+    }
+    let subjects: BTreeSet<String> = standing.iter().flat_map(subjects_of).collect();
+    let about = subjects_of(memory);
+    (!about.is_empty() && about.iter().all(|subject| subjects.contains(subject)))
+        || standing.iter().any(|other| {
+            other.id == memory.id || say_the_same(memory, other) || share_a_source(memory, other)
+        })
+}
+
 fn share_a_source(one: &Memory, other: &Memory) -> bool {
     one.sources
         .iter()

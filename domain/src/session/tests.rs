@@ -26,6 +26,18 @@ fn memory_is_recalled_unless_off_and_learned_only_when_on() {
 }
 
 #[test]
+fn names_are_those_of_the_wire_and_survive_the_round_trip() {
+    for mode in MemoryMode::ALL {
+        assert_eq!(MemoryMode::parse(mode.as_str()), Some(mode));
+        assert_eq!(serde_json::to_value(mode).unwrap(), mode.as_str());
+    }
+    for role in Role::ALL {
+        assert_eq!(Role::parse(role.as_str()), Some(role));
+        assert_eq!(serde_json::to_value(role).unwrap(), role.as_str());
+    }
+}
+
+#[test]
 fn an_empty_transcript_is_valid() {
     assert_eq!(validate_transcript(&[]), Ok(()));
 }

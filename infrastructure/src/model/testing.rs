@@ -21,6 +21,7 @@ pub(super) fn asked(text: &str) -> ModelRequest {
         messages: vec![said(Role::User, text)],
         tools: Vec::new(),
         max_output_tokens: 100,
+        max_input_tokens: 1_000,
         recalled: Vec::new(),
         language: Language::English,
     }

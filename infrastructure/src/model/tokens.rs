@@ -2,27 +2,13 @@
 
 use tidemark_application::ports::model::ModelRequest;
 use tidemark_domain::turn::Usage;
-use tidemark_domain::window::{OVERHEAD, TokenCounter};
+use tidemark_domain::window::TokenCounter;
 
-/// The usage of a request and the text that answers it, by a counter; always marked as estimated. Messages and calls cost
-/// [`OVERHEAD`] besides their texts, as they do in the window.
+/// The usage of a request and the text that answers it, by a counter; always marked as estimated.
 pub fn estimated_usage(counter: &dyn TokenCounter, request: &ModelRequest, answer: &str) -> Usage {
-    let count = |text: &str| counter.count(text);
-    let prompt: usize = request
-        .messages
-        .iter()
-        .map(|message| {
-            let calls: usize = message
-                .tool_calls
-                .iter()
-                .map(|call| OVERHEAD + count(&call.name) + count(&call.arguments))
-                .sum();
-            OVERHEAD + count(&message.content) + calls
-        })
-        .sum();
     Usage {
-        prompt_tokens: prompt as u64,
-        completion_tokens: count(answer) as u64,
+        prompt_tokens: request.tokens(counter) as u64,
+        completion_tokens: counter.count(answer) as u64,
         estimated: true,
     }
 }

@@ -32,6 +32,12 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn Error>> {
     // First of all: a server that may not listen should not touch a store.
     let listener = lifecycle::bind(settings).await?;
     let store = OpenStore::open(&settings.store, settings.store.migrate).await?;
+    if !settings.store.migrate
+        && let Err(error) = store.store().ready().await
+    {
+        store.close().await;
+        return Err(error.into());
+    }
     match wiring::wire(settings, store.store()) {
         Ok(wired) => Ok(lifecycle::run(settings, listener, wired, &store).await?),
         Err(error) => {

@@ -123,6 +123,23 @@ mod tests {
     }
 
     #[test]
+    fn the_example_can_be_used_as_it_is_and_with_any_one_line_uncommented() {
+        let example = example();
+        let read = |text: &str| super::super::load::load(Some((Path::new("t.toml"), text)), []);
+        assert_eq!(read(&example).unwrap().settings, Settings::default());
+        for line in example.lines() {
+            let Some(setting) = line.strip_prefix('#').filter(|s| !s.starts_with(' ')) else {
+                continue;
+            };
+            if setting.ends_with('=') {
+                continue;
+            }
+            let changed = example.replacen(line, setting, 1);
+            read(&changed).unwrap_or_else(|error| panic!("{setting}: {error:?}"));
+        }
+    }
+
+    #[test]
     fn every_line_of_the_example_can_be_uncommented() {
         let example = example();
         let lines: Vec<&str> = example

@@ -73,7 +73,8 @@ impl Layer {
         let mut paths = Vec::new();
         for (name, value) in &self.values {
             match value {
-                Value::Dict(_, fields) if !fields.is_empty() => {
+                // A section without values says nothing: the example has only such until a line is uncommented.
+                Value::Dict(_, fields) => {
                     paths.extend(fields.keys().map(|field| format!("{name}.{field}")));
                 }
                 _ => paths.push(name.clone()),

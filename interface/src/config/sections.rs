@@ -164,8 +164,8 @@ section! {
         total_timeout_seconds: u64 = 900, 1..=DAY;
         /// How often a request is repeated while nothing of its answer has come.
         max_retries: u32 = 2, 0..=10;
-        /// How many answers may come at once; further requests wait.
-        max_concurrent: usize = 64, 1..=100_000;
+        /// How many answers may come at once; further requests wait, as long as their turns may run.
+        max_concurrent: usize = 8_192, 1..=100_000;
     }
 }
 
@@ -204,7 +204,7 @@ section! {
     Learning "learning" {
         /// How many new messages make a session due for consolidation.
         threshold: i64 = 20, 1..=100_000;
-        /// How long messages may wait to be extracted by a model in one batch. Rules need no batch: without a model they run at once.
+        /// How long messages may wait to be extracted by a model in one batch. Not used yet: rules need no batch and run at once.
         interval_seconds: u64 = 300, 1..=DAY;
         /// How many workers run here.
         workers: usize = 2, 1..=64;

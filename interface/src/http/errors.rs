@@ -82,6 +82,9 @@ impl From<AcceptError> for Problem {
         match error {
             AcceptError::SessionNotFound => Self::not_found("session"),
             AcceptError::SessionBusy => session_busy(),
+            AcceptError::NotAdmitted => {
+                Self::new(Code::Overloaded, detail).retry_after_ms(RETRY_MS)
+            }
             AcceptError::QueueFull => Self::new(Code::QueueFull, detail).retry_after_ms(RETRY_MS),
             AcceptError::TooManyTurns => {
                 Self::new(Code::TooManyTurns, detail).retry_after_ms(RETRY_MS)

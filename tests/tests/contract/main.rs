@@ -9,12 +9,14 @@
 
 mod bad_bodies;
 mod bad_requests;
+mod dates;
 mod idempotency;
 mod import;
 mod isolation;
 mod loopback;
 mod memories;
 mod operations;
+mod overload;
 mod queue;
 mod sessions;
 mod startup;

@@ -7,20 +7,31 @@ use tidemark_tests::client::Client;
 use tidemark_tests::events::Reading;
 use tidemark_tests::transcript::{call_ids, violations};
 
+use crate::THRESHOLD;
+use crate::derived::{self, Uses};
 use crate::load::{Line, Place, TurnSeen};
 
-/// What must hold as soon as the clients of a round have seen their turns end.
-pub(crate) async fn after_restart(line: &Line, places: &[Place], seen: &[TurnSeen]) {
+/// What must hold as soon as the clients of a round have seen their turns end. The derived work comes first: the turns that are asked here
+/// bring new work, which covers for what was lost.
+pub(crate) async fn after_restart(
+    line: &Line,
+    places: &[Place],
+    seen: &[TurnSeen],
+    uses: &mut Uses,
+) {
     let distinct: BTreeSet<&str> = seen.iter().map(|turn| turn.turn.as_str()).collect();
     assert_eq!(distinct.len(), seen.len(), "one turn for two messages");
     for turn in seen {
-        told_once(&line.client().as_user(&turn.place.user), turn).await;
+        let client = line.client().as_user(&turn.place.user);
+        let stored = told_once(&client, turn).await;
+        uses.record(&turn.place.user, &stored);
     }
-    let sessions: BTreeSet<(&str, &str)> = places
+    let sessions: BTreeSet<&Place> = places
         .iter()
-        .map(|place| (place.user.as_str(), place.session.as_str()))
+        .chain(seen.iter().map(|turn| &turn.place))
         .collect();
-    for (user, session) in sessions {
+    no_work_is_lost(line, &sessions, seen, uses).await;
+    for Place { user, session } in sessions {
         let client = line.client().as_user(user);
         let history = client.history(session).await;
         assert_eq!(
@@ -37,7 +48,7 @@ pub(crate) async fn after_restart(line: &Line, places: &[Place], seen: &[TurnSee
             (1..=history.len() as u64).collect::<Vec<_>>(),
             "the numbers of {session}"
         );
-        for turn in seen.iter().filter(|turn| turn.place.session == session) {
+        for turn in seen.iter().filter(|turn| &turn.place.session == session) {
             answered_once(&history, turn);
         }
         let next = client.ask(session, "And on it goes [[tokens=2]]").await;
@@ -45,11 +56,30 @@ pub(crate) async fn after_restart(line: &Line, places: &[Place], seen: &[TurnSee
             next["status"], "completed",
             "{session} does not accept the next turn"
         );
+        uses.record(user, &next);
     }
 }
 
+/// Whatever was to be derived from the turns is there, and nothing failed.
+async fn no_work_is_lost(
+    line: &Line,
+    sessions: &BTreeSet<&Place>,
+    seen: &[TurnSeen],
+    uses: &mut Uses,
+) {
+    let failed = derived::failed_once_drained(&line.client()).await;
+    assert_eq!(failed, Vec::<Value>::new(), "failed jobs");
+    let mut lost = uses.miscounted(&line.client()).await;
+    for place in sessions {
+        let client = line.client().as_user(&place.user);
+        let turns: Vec<&TurnSeen> = seen.iter().filter(|turn| &&turn.place == place).collect();
+        lost.extend(derived::missing(&client, &place.session, &turns, THRESHOLD).await);
+    }
+    assert_eq!(lost, Vec::<String>::new(), "derived work was lost");
+}
+
 /// The stored turn, and its stream asked again, tell the same end as the client saw.
-async fn told_once(client: &Client, seen: &TurnSeen) {
+async fn told_once(client: &Client, seen: &TurnSeen) -> Value {
     let stored = client.turn(&seen.turn).await;
     assert_eq!(stored["status"], seen.done["status"], "{}", seen.turn);
     if seen.status() == "completed" {
@@ -69,20 +99,15 @@ async fn told_once(client: &Client, seen: &TurnSeen) {
         "the end of {} has another number",
         seen.turn
     );
+    stored
 }
 
 /// The message is there at most once, and after it at most one answer: the one that the client saw.
 fn answered_once(history: &[Value], seen: &TurnSeen) {
-    let is_asked = |message: &Value| {
-        message["role"] == "user"
-            && message["content"]
-                .as_str()
-                .is_some_and(|text| text.contains(&format!("{} ", seen.marker)))
-    };
     let places: Vec<usize> = history
         .iter()
         .enumerate()
-        .filter(|(_, message)| is_asked(message))
+        .filter(|(_, message)| seen.asked(message))
         .map(|(at, _)| at)
         .collect();
     assert!(
@@ -124,15 +149,11 @@ fn answered_once(history: &[Value], seen: &TurnSeen) {
     }
 }
 
-/// What must hold once all derived work is done: nothing failed, and what completed turns told is indexed.
+/// What must hold once all derived work is done: nothing failed, and what completed turns told is indexed and found.
 pub(crate) async fn at_the_end(line: &Line, seen: &[TurnSeen]) {
     let client = line.client();
-    client.until_no_jobs().await;
-    assert_eq!(
-        client.all("/v1/jobs?state=failed").await,
-        Vec::<Value>::new(),
-        "failed jobs"
-    );
+    let failed = derived::failed_once_drained(&client).await;
+    assert_eq!(failed, Vec::<Value>::new(), "failed jobs");
     let users: BTreeSet<&str> = seen.iter().map(|turn| turn.place.user.as_str()).collect();
     for user in users {
         let client = client.as_user(user);

@@ -10,13 +10,16 @@ use tidemark_tests::events::Reading;
 use tidemark_tests::paths::{events_of, turns_of};
 use tidemark_tests::random::Random;
 use tidemark_tests::sse::{Arrived, EventStream, Frame};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 /// How long a client waits for a server to come back, or for its turn to end after that.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// Behaviour of a turn of 11 messages: it makes its session due.
+pub(crate) const ONE_DUE_TURN: &str = "[[tokens=4 tool=search_memory tool_rounds=3 tool_calls=2]]";
+
 /// Where a client talks.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     /// Its user.
     pub user: String,
@@ -91,6 +94,14 @@ impl TurnSeen {
     pub(crate) fn status(&self) -> &str {
         self.done["status"].as_str().unwrap_or_default()
     }
+
+    /// Whether this message of a session is the one that it asked.
+    pub(crate) fn asked(&self, message: &Value) -> bool {
+        message["role"] == "user"
+            && message["content"]
+                .as_str()
+                .is_some_and(|text| text.contains(&format!("{} ", self.marker)))
+    }
 }
 
 /// Runs turns one after the other until the server is killed, and sees the last of them to its end after the restart.
@@ -130,7 +141,37 @@ pub(crate) async fn work(
     seen
 }
 
-async fn one_turn(line: &Line, place: &Place, marker: String, message: &str) -> TurnSeen {
+/// Asks once in a session of its own, to which nothing is added until the checks are done: only there does nothing make up for derived
+/// work that was lost. The turn alone makes its session due. Tells `told` when it has ended before the server was killed.
+pub(crate) async fn ask_once(
+    line: std::sync::Arc<Line>,
+    place: Place,
+    marker: String,
+    mut random: Random,
+    told: std::sync::Arc<Notify>,
+) -> Option<TurnSeen> {
+    let process = line.process();
+    tokio::time::sleep(Duration::from_millis(random.between(0, 800))).await;
+    if process.is_none() || line.process() != process {
+        return None;
+    }
+    let message = format!(
+        "The {marker} stands in hall {} beside the loading gate. {ONE_DUE_TURN}",
+        random.between(1, 99)
+    );
+    let seen = one_turn(&line, &place, marker, &message).await;
+    if line.process() == process {
+        told.notify_one();
+    }
+    Some(seen)
+}
+
+pub(crate) async fn one_turn(
+    line: &Line,
+    place: &Place,
+    marker: String,
+    message: &str,
+) -> TurnSeen {
     let turn = accepted(line, place, &marker, message).await;
     let frames = tidemark_tests::wait::within(
         "a turn to end for its client",

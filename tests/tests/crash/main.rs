@@ -11,7 +11,9 @@
 )]
 
 mod checks;
+mod derived;
 mod load;
+mod lost_work;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +23,19 @@ use tidemark_tests::model::Model;
 use tidemark_tests::random::Random;
 use tidemark_tests::server::Setup;
 
+use derived::Uses;
 use load::{Line, Place, TurnSeen};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+/// New messages that make a session due for consolidation.
+const THRESHOLD: i64 = 8;
 
 /// Clients at once; the last two share a session, so that turns also wait for each other.
 const CLIENTS: usize = 5;
+
+/// How long the first turn of a round may take.
+const LONGEST_ROUND: Duration = Duration::from_mins(1);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sqlite_keeps_its_promises_through_kills_at_random_moments() {
@@ -52,9 +63,14 @@ async fn kills(store: Store) {
         .with("TIDEMARK_TURN__LEASE_SECONDS", "2");
     let setup = setup
         .with("TIDEMARK_LEARNING__LEASE_SECONDS", "2")
-        .with("TIDEMARK_LEARNING__THRESHOLD", "8");
+        .with("TIDEMARK_LEARNING__THRESHOLD", &THRESHOLD.to_string());
     let mut server = setup.start().await;
     let line = Arc::new(Line::to(server.client()));
+    let mut uses = Uses::default();
+    for number in 0..CLIENTS - 1 {
+        uses.give_preference(&line.client(), &user(number)).await;
+    }
+    let mut kills_with_waiting_work = 0;
     let mut places = Vec::new();
     let mut all_seen: Vec<TurnSeen> = Vec::new();
     for round in 0..kills_wanted() {
@@ -74,21 +90,27 @@ async fn kills(store: Store) {
                 ))
             })
             .collect();
-        let moment = Duration::from_micros(random.between(1_000, 1_500_000));
-        tokio::time::sleep(moment).await;
+        let told = Arc::new(Notify::new());
+        let askers = ask_once_each(&line, round, &mut random, &told).await;
+        let moment = moment_of_the_kill(round, &mut random, &told).await;
         line.hang_up();
         server.kill().await;
+        let waiting = lost_work::open_jobs(store, server.store_url()).await;
+        kills_with_waiting_work += usize::from(waiting > 0);
         server.start_again().await;
         line.connect(server.client());
         let mut seen = Vec::new();
         for worker in workers {
             seen.extend(worker.await.expect("a client found a broken promise"));
         }
+        for asker in askers {
+            seen.extend(asker.await.expect("a client found a broken promise"));
+        }
         println!(
-            "round {round}: killed after {moment:?}, {} turns seen",
+            "round {round}: killed {moment} with {waiting} jobs open, {} turns seen",
             seen.len()
         );
-        checks::after_restart(&line, &places, &seen).await;
+        checks::after_restart(&line, &places, &seen, &mut uses).await;
         model.assert_every_transcript_was_valid();
         all_seen.extend(seen);
     }
@@ -98,11 +120,12 @@ async fn kills(store: Store) {
         .filter(|turn| turn.status() == "completed")
         .count();
     println!(
-        "{store:?}: {} turns, {completed} completed, {} model requests",
+        "{store:?}: {} turns, {completed} completed, {} model requests, {kills_with_waiting_work} kills with open jobs",
         all_seen.len(),
         model.requests().len()
     );
     assert!(completed > 0, "the load did something");
+    assert!(uses.of_preferences() > 0, "no turn was shown a preference");
     assert!(
         model.requests().iter().any(|request| request
             .messages()
@@ -112,18 +135,56 @@ async fn kills(store: Store) {
     );
 }
 
+fn user(number: usize) -> String {
+    format!("user-{}", number.min(CLIENTS - 2))
+}
+
+/// Starts a client of each user that asks once, in a new session.
+async fn ask_once_each(
+    line: &Arc<Line>,
+    round: usize,
+    random: &mut Random,
+    told: &Arc<Notify>,
+) -> Vec<JoinHandle<Option<TurnSeen>>> {
+    let mut askers = Vec::new();
+    for number in 0..CLIENTS - 1 {
+        let user = user(number);
+        let session = line.client().as_user(&user).create_session().await;
+        askers.push(tokio::spawn(load::ask_once(
+            Arc::clone(line),
+            Place { user, session },
+            format!("crater{round}s{number}"),
+            Random::from_seed(random.bits()),
+            Arc::clone(told),
+        )));
+    }
+    askers
+}
+
+/// Waits until the server is to be killed: at any moment in every other round, else when the end of a turn that nothing follows has just
+/// been told, while the work derived from it is pending or running.
+async fn moment_of_the_kill(round: usize, random: &mut Random, told: &Notify) -> String {
+    if round.is_multiple_of(2) {
+        let moment = Duration::from_micros(random.between(1_000, 1_500_000));
+        tokio::time::sleep(moment).await;
+        return format!("after {moment:?}");
+    }
+    tidemark_tests::wait::within("a turn to end", LONGEST_ROUND, told.notified()).await;
+    let moment = Duration::from_micros(random.between(0, 15_000));
+    tokio::time::sleep(moment).await;
+    format!("{moment:?} after the end of a turn")
+}
+
 async fn make_places(line: &Line, round: usize) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     for number in 0..CLIENTS {
-        let client = line
-            .client()
-            .as_user(&format!("user-{}", number.min(CLIENTS - 2)));
+        let client = line.client().as_user(&user(number));
         let session = match places.last() {
             Some(last) if number == CLIENTS - 1 => last.session.clone(),
             _ => client.create_session().await,
         };
         places.push(Place {
-            user: format!("user-{}", number.min(CLIENTS - 2)),
+            user: user(number),
             session,
         });
     }

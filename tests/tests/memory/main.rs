@@ -8,7 +8,9 @@
 )]
 
 mod consolidation;
+mod forgetting;
 mod learning;
 mod offline;
 mod preferences;
 mod restraint;
+mod window;

@@ -15,3 +15,4 @@ mod readers;
 mod resume;
 mod shutdown;
 mod silence;
+mod two_servers;

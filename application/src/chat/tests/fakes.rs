@@ -284,6 +284,8 @@ pub(super) struct FakeLog {
     pub(super) diary: Diary,
     pub(super) events: Mutex<Vec<LoggedEvent>>,
     pub(super) down: bool,
+    /// The workers' bell, to tell whether it rang before the end was told; rung again after a look.
+    pub(super) work: Option<Arc<Notify>>,
 }
 
 impl FakeLog {
@@ -324,6 +326,13 @@ impl EventLog for FakeLog {
             return Err(EventLogError(broken()));
         }
         for logged in events {
+            if let (Some(work), TurnEvent::Done(_)) = (&self.work, &logged.event) {
+                let rung = tokio::time::timeout(Duration::ZERO, work.notified()).await;
+                if rung.is_ok() {
+                    self.diary.note("workers are awake");
+                    work.notify_one();
+                }
+            }
             let what = match &logged.event {
                 TurnEvent::Done(end) => format!("publish done {}: {}", logged.seq, end.text),
                 TurnEvent::Tool { state, .. } => format!("publish tool {state:?}"),

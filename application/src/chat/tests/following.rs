@@ -181,3 +181,49 @@ async fn a_log_that_opens_between_two_looks_is_followed_without_a_snapshot() {
         .unwrap();
     assert_eq!(frames, [Frame::Event(says(3, "four"))]);
 }
+
+/// A log that is there and says nothing, for as long as it is asked to wait.
+struct SilentLog;
+
+#[async_trait]
+impl EventLog for SilentLog {
+    async fn open(&self, _: TurnId, _: TurnEvent) -> Result<(), EventLogError> {
+        Ok(())
+    }
+
+    async fn append(&self, _: TurnId, _: i64, _: Vec<LoggedEvent>) -> Result<(), EventLogError> {
+        Ok(())
+    }
+
+    async fn read(
+        &self,
+        _: TurnId,
+        _: i64,
+        _: usize,
+        wait: Duration,
+    ) -> Result<LogRead, EventLogError> {
+        tokio::time::sleep(wait).await;
+        Ok(LogRead::Quiet)
+    }
+
+    async fn tell_reasoning(&self, _: TurnId, _: &str) {}
+
+    async fn reasoning(&self, _: TurnId) -> BoxStream<'static, String> {
+        futures::stream::empty().boxed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_heartbeat_that_cuts_every_wait_short_does_not_hide_the_end() {
+    let turns = turns(Some(4));
+    let mut follower = Follower::new(turns, Arc::new(SilentLog), key().owner, key().turn_id, 3);
+    for _ in 0..4 {
+        let beat = tokio::time::timeout(Duration::from_secs(1), follower.next()).await;
+        if let Ok(frames) = beat {
+            let frames = frames.unwrap().unwrap();
+            assert!(is_end(&frames[0]));
+            return;
+        }
+    }
+    panic!("the end was never told");
+}

@@ -91,6 +91,7 @@ async fn play(answers: Vec<Answer>, intro: Option<&str>, stop_first: bool) -> Pl
         messages: Vec::new(),
         tools: tools.specs(&tool_context()),
         max_output_tokens: 100,
+        max_input_tokens: 400,
         recalled: Vec::new(),
         language: Language::English,
     };

@@ -32,6 +32,7 @@ impl Scene {
         let mut fake_turns = FakeTurns::new(&diary);
         turns(&mut fake_turns);
         let mut fake_log = FakeLog::new(&diary);
+        fake_log.work = Some(Arc::clone(&fake_turns.work));
         log(&mut fake_log);
         let turns = Arc::new(fake_turns);
         let context = ResponseContext {
@@ -93,7 +94,11 @@ async fn the_answer_is_saved_with_its_derived_work_before_anything_is_published(
     assert!(result.outbound_sent);
     assert_eq!(
         scene.diary.entries(),
-        ["commit with jobs [index]", "publish done 2: four"]
+        [
+            "commit with jobs [index]",
+            "workers are awake",
+            "publish done 2: four"
+        ]
     );
 }
 
@@ -166,6 +171,7 @@ async fn a_commit_whose_outcome_is_unknown_is_read_again_and_not_repeated() {
         [
             "commit with jobs [index]",
             "read the turn",
+            "workers are awake",
             "publish done 2: four"
         ]
     );

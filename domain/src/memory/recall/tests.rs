@@ -380,3 +380,26 @@ proptest! {
         prop_assert_eq!(rank(turned, &rules, &Words), ranking);
     }
 }
+
+#[test]
+fn a_preference_that_a_newer_one_or_the_same_one_settles_is_not_told_beside_it() {
+    let preference = |id, content: &str| Memory {
+        kind: Kind::Preference,
+        scope: Scope::UserProfile,
+        ..memory(id, content)
+    };
+    let standing = [preference(1, "I prefer answers as bullet lists")];
+    assert!(settled_by(
+        &preference(2, "I prefer answers as bullet lists."),
+        &standing
+    ));
+    assert!(settled_by(
+        &preference(3, "I prefer answers as tables"),
+        &standing
+    ));
+    assert!(!settled_by(&preference(4, "Call me Ada"), &standing));
+    assert!(!settled_by(
+        &memory(5, "answers as tables are long"),
+        &standing
+    ));
+}

@@ -170,6 +170,52 @@ pub async fn a_refused_turn_leaves_its_key_free(store: Arc<dyn Store>) {
     assert!(!accepted.replayed);
 }
 
+pub async fn a_turn_that_is_not_admitted_leaves_nothing_and_an_earlier_one_is_told(
+    store: Arc<dyn Store>,
+) {
+    let w = World::new(store).await;
+    let session = w.session().await;
+    let replaced = w.completed(session).await;
+    let new = w.new_session();
+    let keyed = |name: &str, admit| AcceptTurn {
+        idempotency: Some(key(name, 1)),
+        admit,
+        max_open_per_owner: 1,
+        ..w.turn(session)
+    };
+    for refused in [
+        keyed("k", false),
+        AcceptTurn {
+            idempotency: None,
+            ..keyed("k", false)
+        },
+        AcceptTurn {
+            replaces: Some(replaced.id),
+            ..keyed("k", false)
+        },
+        AcceptTurn {
+            session: TurnSession::New(new.clone()),
+            ..keyed("k", false)
+        },
+    ] {
+        let outcome = w.store.accept_turn(refused.clone()).await;
+        assert!(matches!(outcome, Err(AcceptError::NotAdmitted)));
+        assert_eq!(w.store.turn(w.owner, refused.id).await.unwrap(), None);
+    }
+    assert_eq!(w.store.session(w.owner, new.id).await.unwrap(), None);
+    assert_eq!(w.turn_row(&replaced).await, replaced);
+
+    let first = w.store.accept_turn(keyed("k", true)).await.unwrap();
+    assert!(!first.replayed);
+    let again = w.store.accept_turn(keyed("k", false)).await.unwrap();
+    assert!(again.replayed);
+    assert_eq!(again.turn, first.turn);
+    let refused = w.store.accept_turn(keyed("other", false)).await;
+    assert!(matches!(refused, Err(AcceptError::NotAdmitted)));
+    let refused = w.store.accept_turn(keyed("other", true)).await;
+    assert!(matches!(refused, Err(AcceptError::TooManyTurns)));
+}
+
 pub async fn memories_are_stored_once_for_a_key_and_told_in_their_order(store: Arc<dyn Store>) {
     let w = World::new(store).await;
     let present = w.remembered(w.memory("B")).await;

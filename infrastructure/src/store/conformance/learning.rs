@@ -3,56 +3,15 @@
 use std::sync::Arc;
 
 use tidemark_application::ports::jobs::{ClaimedJob, JobKind, JobWriteError};
-use tidemark_application::ports::learning::{
-    ConsolidationCommit, IndexCommit, LearningSnapshot, Strengthened,
-};
+use tidemark_application::ports::learning::{ConsolidationCommit, IndexCommit, Strengthened};
 use tidemark_application::ports::store::Store;
 use tidemark_application::ports::turns::CommitTurn;
 use tidemark_domain::ids::SessionId;
-use tidemark_domain::memory::{Layer, Memory};
+use tidemark_domain::memory::Memory;
 use tidemark_domain::session::Message;
 use tidemark_domain::turn::TurnStatus;
 
-use super::world::{ALL, World, indexed, shown, sorted, source, unknown};
-
-async fn snapshot(w: &World, session: SessionId) -> LearningSnapshot {
-    let found = w.store.learning_snapshot(w.owner, session).await;
-    found.unwrap().unwrap()
-}
-
-/// The commit of an index job as it stands now.
-async fn index(w: &World, session: SessionId, memories: Vec<Memory>) -> IndexCommit {
-    let snapshot = snapshot(w, session).await;
-    IndexCommit {
-        erase_epoch: snapshot.erase_epoch,
-        from_seq: snapshot.session.indexed_seq,
-        to_seq: snapshot.last_closed,
-        memories: memories.into_iter().map(indexed).collect(),
-        jobs: Vec::new(),
-        now: w.now(),
-    }
-}
-
-/// The commit of a consolidation as it stands now.
-async fn consolidation(w: &World, session: SessionId, new: Vec<Memory>) -> ConsolidationCommit {
-    let snapshot = snapshot(w, session).await;
-    ConsolidationCommit {
-        erase_epoch: snapshot.erase_epoch,
-        from_seq: snapshot.session.last_consolidated,
-        to_seq: snapshot.last_closed,
-        new: new.into_iter().map(indexed).collect(),
-        strengthened: Vec::new(),
-        jobs: Vec::new(),
-        now: w.now(),
-    }
-}
-
-fn chunk(w: &World, content: &str, message: &Message) -> Memory {
-    Memory {
-        layer: Layer::Episodic,
-        ..w.learned(content, &[message])
-    }
-}
+use super::world::{ALL, World, shown, sorted, source, unknown};
 
 fn assert_conflict(outcome: &Result<(), JobWriteError>) {
     assert!(
@@ -72,17 +31,17 @@ async fn nothing_happened(w: &World, claim: &ClaimedJob, memories: &[Memory]) {
 pub async fn a_snapshot_is_of_the_session_as_it_is_now(store: Arc<dyn Store>) {
     let w = World::new(store).await;
     let session = w.session().await;
-    let empty = snapshot(&w, session).await;
+    let empty = w.snapshot(session).await;
     assert_eq!(empty.session, w.session_row(session).await);
     assert_eq!(empty.last_closed, 0);
     w.completed(session).await;
-    assert_eq!(snapshot(&w, session).await.last_closed, 2);
+    assert_eq!(w.snapshot(session).await.last_closed, 2);
     let running = w.started(session).await;
     w.store
         .append_step(running.key, vec![w.calling(&["a"])], w.now())
         .await
         .unwrap();
-    let open = snapshot(&w, session).await;
+    let open = w.snapshot(session).await;
     assert_eq!(open.session, w.session_row(session).await);
     assert_eq!(open.session.message_count, 4);
     assert_eq!(open.last_closed, 2);
@@ -93,7 +52,7 @@ pub async fn a_snapshot_is_of_the_session_as_it_is_now(store: Arc<dyn Store>) {
     w.store.commit_turn(running.key, w.commit()).await.unwrap();
     w.said(session, "Imported.").await;
     w.accepted(session).await;
-    assert_eq!(snapshot(&w, session).await.last_closed, 7);
+    assert_eq!(w.snapshot(session).await.last_closed, 7);
 }
 
 pub async fn a_snapshot_of_nothing_or_of_a_strangers_session_is_a_miss(store: Arc<dyn Store>) {
@@ -144,11 +103,11 @@ pub async fn an_index_commit_stores_moves_and_removes_its_job_together(store: Ar
     let session = w.session().await;
     let said = w.said(session, "The budget is 400k.").await;
     let claim = w.claimed(session, JobKind::Index).await;
-    let memory = chunk(&w, "The budget is 400k.", &said);
+    let memory = w.chunk("The budget is 400k.", &said);
     let next = w.new_job(JobKind::Consolidate);
     let commit = IndexCommit {
         jobs: vec![next],
-        ..index(&w, session, vec![memory.clone()]).await
+        ..w.index(session, vec![memory.clone()]).await
     };
     w.store.commit_index(&claim, commit.clone()).await.unwrap();
     assert_eq!(w.memories().await, [memory]);
@@ -165,11 +124,11 @@ pub async fn indexing_the_same_messages_twice_stores_each_chunk_once(store: Arc<
     let w = World::new(store).await;
     let session = w.session().await;
     let said = w.said(session, "The budget is 400k.").await;
-    let known = chunk(&w, "The budget is 400k.", &said);
+    let known = w.chunk("The budget is 400k.", &said);
     for round in 0..2 {
         let claim = w.claimed(session, JobKind::Index).await;
-        let new = chunk(&w, &format!("Round {round}"), &said);
-        let commit = index(&w, session, vec![known.clone(), new]).await;
+        let new = w.chunk(&format!("Round {round}"), &said);
+        let commit = w.index(session, vec![known.clone(), new]).await;
         w.store.commit_index(&claim, commit).await.unwrap();
     }
     let mut expected = vec!["Round 0", "Round 1", "The budget is 400k."];
@@ -183,12 +142,11 @@ pub async fn a_forgotten_chunk_is_not_indexed_again(store: Arc<dyn Store>) {
     let w = World::new(store).await;
     let session = w.session().await;
     let said = w.said(session, "The budget is 400k.").await;
-    let forgotten = w.remembered(chunk(&w, "The budget is 400k.", &said)).await;
-    let forget = w.store.forget(w.owner, &[forgotten.id], w.now()).await;
-    assert_eq!(forget.unwrap(), 1);
+    let forgotten = w.remembered(w.chunk("The budget is 400k.", &said)).await;
+    assert_eq!(w.forget(w.forgetting(forgotten.id)).await, 1);
     let claim = w.claimed(session, JobKind::Index).await;
-    let other = chunk(&w, "It is for tea.", &said);
-    let commit = index(&w, session, vec![forgotten, other.clone()]).await;
+    let other = w.chunk("It is for tea.", &said);
+    let commit = w.index(session, vec![forgotten, other.clone()]).await;
     w.store.commit_index(&claim, commit).await.unwrap();
     assert_eq!(w.memories().await, [other]);
 }
@@ -202,10 +160,10 @@ pub async fn a_message_does_not_teach_as_a_chunk_what_was_forgotten_as_a_fact(
     let fact = w
         .remembered(w.learned("The budget is 400k.", &[&said]))
         .await;
-    w.store.forget(w.owner, &[fact.id], w.now()).await.unwrap();
+    assert_eq!(w.forget(w.forgetting(fact.id)).await, 1);
     let claim = w.claimed(session, JobKind::Index).await;
-    let same = chunk(&w, "The budget is 400k.", &said);
-    let commit = index(&w, session, vec![same]).await;
+    let same = w.chunk("The budget is 400k.", &said);
+    let commit = w.index(session, vec![same]).await;
     w.store.commit_index(&claim, commit).await.unwrap();
     assert!(w.memories().await.is_empty());
     assert_eq!(w.session_row(session).await.indexed_seq, 2);
@@ -218,7 +176,7 @@ pub async fn an_index_decided_on_what_has_moved_is_a_conflict(store: Arc<dyn Sto
     let claim = w.claimed(session, JobKind::Index).await;
     let valid = IndexCommit {
         jobs: vec![w.new_job(JobKind::Consolidate)],
-        ..index(&w, session, vec![chunk(&w, "A", &said)]).await
+        ..w.index(session, vec![w.chunk("A", &said)]).await
     };
     for (epoch, from) in [(1, 0), (-1, 0), (0, 1)] {
         let moved = IndexCommit {
@@ -239,7 +197,9 @@ pub async fn messages_that_arrive_meanwhile_are_no_conflict(store: Arc<dyn Store
     let session = w.session().await;
     let said = w.said(session, "The budget is 400k.").await;
     let claim = w.claimed(session, JobKind::Consolidate).await;
-    let commit = consolidation(&w, session, vec![w.learned("A", &[&said])]).await;
+    let commit = w
+        .consolidation(session, vec![w.learned("A", &[&said])])
+        .await;
     w.completed(session).await;
     w.store.commit_consolidation(&claim, commit).await.unwrap();
     let row = w.session_row(session).await;
@@ -247,7 +207,7 @@ pub async fn messages_that_arrive_meanwhile_are_no_conflict(store: Arc<dyn Store
     assert_eq!(row.indexed_seq, 0);
 
     let claim = w.claimed(session, JobKind::Index).await;
-    let commit = index(&w, session, vec![chunk(&w, "B", &said)]).await;
+    let commit = w.index(session, vec![w.chunk("B", &said)]).await;
     w.completed(session).await;
     w.store.commit_index(&claim, commit).await.unwrap();
     let row = w.session_row(session).await;
@@ -271,7 +231,7 @@ pub async fn a_consolidation_stores_strengthens_and_moves_together(store: Arc<dy
             sources: vec![source(&said)],
         }],
         jobs: vec![next],
-        ..consolidation(&w, session, vec![new.clone()]).await
+        ..w.consolidation(session, vec![new.clone()]).await
     };
     w.store.commit_consolidation(&claim, commit).await.unwrap();
     assert_eq!(w.memory_row(new.id).await, Some(new));
@@ -302,7 +262,8 @@ pub async fn a_consolidation_decided_on_what_has_moved_is_a_conflict(store: Arc<
             sources: vec![source(&said)],
         }],
         jobs: vec![w.new_job(JobKind::Index)],
-        ..consolidation(&w, session, vec![w.learned("New", &[&said])]).await
+        ..w.consolidation(session, vec![w.learned("New", &[&said])])
+            .await
     };
     for (epoch, from, version) in [(1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, -1)] {
         let mut moved = valid.clone();
@@ -330,9 +291,10 @@ pub async fn a_consolidation_whose_known_memory_was_forgotten_is_a_conflict(stor
             confidence: 0.9,
             sources: Vec::new(),
         }],
-        ..consolidation(&w, session, vec![w.learned("New", &[&said])]).await
+        ..w.consolidation(session, vec![w.learned("New", &[&said])])
+            .await
     };
-    w.store.forget(w.owner, &[known.id], w.now()).await.unwrap();
+    assert_eq!(w.forget(w.forgetting(known.id)).await, 1);
     assert_conflict(&w.store.commit_consolidation(&claim, commit).await);
     nothing_happened(&w, &claim, &[]).await;
 }
@@ -348,7 +310,7 @@ pub async fn a_consolidation_whose_identity_was_taken_meanwhile_is_a_conflict(
         w.learned("New", &[&said]),
         w.learned("I like tea", &[&said]),
     ];
-    let commit = consolidation(&w, session, new).await;
+    let commit = w.consolidation(session, new).await;
     let given = w.remembered(w.memory("I like tea!")).await;
     assert_conflict(&w.store.commit_consolidation(&claim, commit).await);
     nothing_happened(&w, &claim, &[given]).await;
@@ -360,11 +322,11 @@ pub async fn a_chunk_of_the_same_words_does_not_stand_in_the_way_of_a_fact(store
     let session = w.session().await;
     let said = w.said(session, "I like tea.").await;
     let claim = w.claimed(session, JobKind::Index).await;
-    let commit = index(&w, session, vec![chunk(&w, "I like tea", &said)]).await;
+    let commit = w.index(session, vec![w.chunk("I like tea", &said)]).await;
     w.store.commit_index(&claim, commit).await.unwrap();
     let claim = w.claimed(session, JobKind::Consolidate).await;
     let fact = w.learned("I like tea", &[&said]);
-    let commit = consolidation(&w, session, vec![fact.clone()]).await;
+    let commit = w.consolidation(session, vec![fact.clone()]).await;
     w.store.commit_consolidation(&claim, commit).await.unwrap();
     assert_eq!(w.memory_row(fact.id).await, Some(fact));
 }
@@ -375,21 +337,20 @@ pub async fn a_message_does_not_teach_again_what_was_forgotten(store: Arc<dyn St
     let first = w.said(session, "I like tea.").await;
     let second = w.said(session, "Yes, I like tea.").await;
     let forgotten = w.remembered(w.learned("I like tea", &[&first])).await;
-    w.store
-        .forget(w.owner, &[forgotten.id], w.now())
-        .await
-        .unwrap();
+    assert_eq!(w.forget(w.forgetting(forgotten.id)).await, 1);
 
     let claim = w.claimed(session, JobKind::Consolidate).await;
     let again = w.learned("I like tea", &[&first]);
     let else_said = w.learned("I like coffee", &[&first]);
-    let commit = consolidation(&w, session, vec![again, else_said.clone()]).await;
+    let commit = w
+        .consolidation(session, vec![again, else_said.clone()])
+        .await;
     w.store.commit_consolidation(&claim, commit).await.unwrap();
     assert_eq!(w.memories().await, [else_said]);
 
     let claim = w.claimed(session, JobKind::Consolidate).await;
     let both = w.learned("I like tea", &[&first, &second]);
-    let commit = consolidation(&w, session, vec![both.clone()]).await;
+    let commit = w.consolidation(session, vec![both.clone()]).await;
     w.store.commit_consolidation(&claim, commit).await.unwrap();
     let learned = w.memory_row(both.id).await.unwrap();
     assert_eq!(learned.sources, [source(&second)]);
@@ -405,10 +366,12 @@ pub async fn a_claim_that_was_lost_applies_nothing(store: Arc<dyn Store>) {
         token: claim.token + 1,
         ..claim
     }) {
-        let commit = index(&w, session, vec![chunk(&w, "A", &said)]).await;
+        let commit = w.index(session, vec![w.chunk("A", &said)]).await;
         let lost = w.store.commit_index(&stale, commit).await;
         assert!(matches!(lost, Err(JobWriteError::Lost)), "{lost:?}");
-        let commit = consolidation(&w, session, vec![w.learned("B", &[&said])]).await;
+        let commit = w
+            .consolidation(session, vec![w.learned("B", &[&said])])
+            .await;
         let lost = w.store.commit_consolidation(&stale, commit).await;
         assert!(matches!(lost, Err(JobWriteError::Lost)), "{lost:?}");
         let lost = w.store.commit_use(&stale, w.now()).await;
@@ -425,7 +388,7 @@ pub async fn learning_for_a_deleted_session_is_lost(store: Arc<dyn Store>) {
     let session = w.session().await;
     let said = w.said(session, "I like tea.").await;
     let claim = w.claimed(session, JobKind::Index).await;
-    let commit = index(&w, session, vec![chunk(&w, "A", &said)]).await;
+    let commit = w.index(session, vec![w.chunk("A", &said)]).await;
     w.store
         .delete_session(w.owner, session, true)
         .await

@@ -1,14 +1,16 @@
-//! Memories: stored once for what they say, read, listed and forgotten.
+//! Memories: stored once for what they say, and found by what they are.
 
 use std::sync::Arc;
 
 use chrono::TimeDelta;
 use tidemark_application::ports::memories::MemoryFilter;
+use tidemark_application::ports::sessions::{ImportedMessage, Updated};
 use tidemark_application::ports::store::{Cursor, Store};
-use tidemark_domain::ids::{MemoryId, MessageId};
+use tidemark_domain::ids::{MemoryId, MessageId, Timestamp};
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, State, Trust};
+use tidemark_domain::session::Role;
 
-use super::world::{ALL, HARD_TEXTS, World, indexed, later, sorted, source, unknown};
+use super::world::{ALL, CENTURY, HARD_TEXTS, World, indexed, later, sorted, source, unknown};
 
 pub async fn a_memory_is_read_as_it_was_given(store: Arc<dyn Store>) {
     let w = World::new(store).await;
@@ -25,7 +27,7 @@ pub async fn a_memory_is_read_as_it_was_given(store: Arc<dyn Store>) {
         pinned: true,
         key: Some("task/progress".to_owned()),
         valid_to: Some(later(w.now(), 1)),
-        expires_at: Some(later(w.now(), 2)),
+        expires_at: Some(later(w.now(), CENTURY)),
         access_count: 3,
         version: 4,
         ..w.learned("Half of it is done", &[&said])
@@ -102,14 +104,19 @@ pub async fn what_is_no_longer_told_does_not_stand_in_for_what_is_said_now(store
         };
         assert_eq!(w.remembered(old.clone()).await, old);
     }
-    let expired = Memory {
-        expires_at: Some(w.now()),
+    let expires_at = later(w.now(), 1);
+    let expiring = Memory {
+        expires_at: Some(expires_at),
         ..w.memory("The budget is 400k")
     };
-    assert_eq!(w.remembered(expired.clone()).await.id, expired.id);
+    assert_eq!(w.remembered(expiring.clone()).await, expiring);
     let new = w.memory("The budget is 400k");
-    assert_eq!(w.remembered(new.clone()).await, new);
-    assert_eq!(w.memories().await.len(), 5);
+    let items = vec![indexed(new.clone())];
+    let stored = w.store.remember(w.owner, items, None, expires_at).await;
+    assert_eq!(stored.unwrap().value, std::slice::from_ref(&new));
+    let found = w.memories().await;
+    assert_eq!(found.len(), 4);
+    assert!(found.contains(&new));
 }
 
 pub async fn owners_remember_apart(store: Arc<dyn Store>) {
@@ -142,7 +149,8 @@ pub async fn a_strangers_memory_is_a_miss_everywhere(store: Arc<dyn Store>) {
         assert!(s.memories(stranger, &[mine.id]).await.unwrap().is_empty());
         let listed = s.list_memories(stranger, &filter, None, ALL).await;
         assert!(listed.unwrap().items.is_empty());
-        assert_eq!(s.forget(stranger, &[mine.id], now).await.unwrap(), 0);
+        let forgotten = s.forget(stranger, w.forgetting(mine.id)).await.unwrap();
+        assert_eq!(forgotten, Updated::NotFound);
         let preferences = s.preferences(stranger, now, ALL).await.unwrap();
         assert!(preferences.is_empty());
         let from = s.memories_from(stranger, &[said.id]).await.unwrap();
@@ -173,157 +181,6 @@ pub async fn memories_are_found_by_their_ids(store: Arc<dyn Store>) {
     assert!(w.store.memories(w.owner, &[]).await.unwrap().is_empty());
 }
 
-pub async fn a_list_keeps_what_the_filter_asks_for(store: Arc<dyn Store>) {
-    let w = World::new(store).await;
-    let session = w.session().await;
-    let said = w.said(session, "Said here.").await;
-    let fact = w.remembered(w.memory("A fact")).await;
-    let profile = Memory {
-        scope: Scope::UserProfile,
-        kind: Kind::Preference,
-        ..w.memory("A preference")
-    };
-    let profile = w.remembered(profile).await;
-    let chunk = Memory {
-        layer: Layer::Episodic,
-        ..w.learned("A chunk", &[&said])
-    };
-    let chunk = w.remembered(chunk).await;
-    let old = Memory {
-        state: State::Superseded,
-        kind: Kind::Decision,
-        ..w.memory("An old decision")
-    };
-    let old = w.remembered(old).await;
-    let all = MemoryFilter::default;
-    for (filter, expected) in [
-        (all(), vec![&old, &chunk, &profile, &fact]),
-        (
-            MemoryFilter {
-                scope: Some(Scope::UserProfile),
-                ..all()
-            },
-            vec![&profile],
-        ),
-        (
-            MemoryFilter {
-                kind: Some(Kind::Fact),
-                ..all()
-            },
-            vec![&chunk, &fact],
-        ),
-        (
-            MemoryFilter {
-                layer: Some(Layer::Episodic),
-                ..all()
-            },
-            vec![&chunk],
-        ),
-        (
-            MemoryFilter {
-                state: Some(State::Current),
-                ..all()
-            },
-            vec![&chunk, &profile, &fact],
-        ),
-        (
-            MemoryFilter {
-                session_id: Some(session),
-                ..all()
-            },
-            vec![&chunk],
-        ),
-        (
-            MemoryFilter {
-                created_from: Some(profile.created_at),
-                created_to: Some(old.created_at),
-                ..all()
-            },
-            vec![&chunk, &profile],
-        ),
-        (
-            MemoryFilter {
-                created_from: Some(old.created_at + TimeDelta::microseconds(1)),
-                ..all()
-            },
-            vec![],
-        ),
-        (
-            MemoryFilter {
-                kind: Some(Kind::Fact),
-                layer: Some(Layer::Semantic),
-                text: Some("FACT".to_owned()),
-                ..all()
-            },
-            vec![&fact],
-        ),
-    ] {
-        let page = w.store.list_memories(w.owner, &filter, None, ALL).await;
-        let found: Vec<_> = page.unwrap().items.into_iter().map(|m| m.id).collect();
-        let expected: Vec<_> = expected.into_iter().map(|m| m.id).collect();
-        assert_eq!(found, expected, "{filter:?}");
-    }
-}
-
-pub async fn a_text_filter_is_taken_literally(store: Arc<dyn Store>) {
-    let w = World::new(store).await;
-    let contents = ["100% Öl", "100 litres", r"a_b\c", "aXb/c", "预算是30万"];
-    for content in contents {
-        w.remembered(w.memory(content)).await;
-    }
-    for (text, expected) in [
-        ("100%", vec![0]),
-        ("%", vec![0]),
-        ("_", vec![2]),
-        (r"\", vec![2]),
-        ("A_B", vec![2]),
-        ("LITRES", vec![1]),
-        ("ö", vec![]),
-        ("Öl", vec![0]),
-        ("是30", vec![4]),
-        ("100", vec![1, 0]),
-    ] {
-        let filter = MemoryFilter {
-            text: Some(text.to_owned()),
-            ..MemoryFilter::default()
-        };
-        let page = w.store.list_memories(w.owner, &filter, None, ALL).await;
-        let found: Vec<_> = page.unwrap().items.into_iter().map(|m| m.content).collect();
-        let expected: Vec<_> = expected.into_iter().map(|n: usize| contents[n]).collect();
-        assert_eq!(found, expected, "{text}");
-    }
-}
-
-pub async fn a_walk_over_memories_of_one_time_is_not_disturbed_by_new_ones(store: Arc<dyn Store>) {
-    let w = World::new(store).await;
-    let now = w.now();
-    let mut expected = Vec::new();
-    for number in 0..7 {
-        let memory = Memory {
-            created_at: now,
-            ..w.memory(&format!("Number {number}"))
-        };
-        expected.push(w.remembered(memory).await.id);
-    }
-    expected.sort();
-    expected.reverse();
-    let mut walked = Vec::new();
-    let mut after = None;
-    loop {
-        let filter = MemoryFilter::default();
-        let page = w.store.list_memories(w.owner, &filter, after, 3).await;
-        let page = page.unwrap();
-        walked.extend(page.items.iter().map(|m| m.id));
-        if !page.more {
-            break;
-        }
-        after = walked.last().map(|id| Cursor { at: now, id: id.0 });
-        let count = walked.len();
-        w.remembered(w.memory(&format!("New after {count}"))).await;
-    }
-    assert_eq!(walked, expected);
-}
-
 pub async fn contents_survive_whatever_they_hold(store: Arc<dyn Store>) {
     let w = World::new(store).await;
     let long: String = "预算 is 400k 😀 and so on; "
@@ -347,45 +204,50 @@ pub async fn contents_survive_whatever_they_hold(store: Arc<dyn Store>) {
     }
 }
 
-pub async fn what_is_forgotten_is_gone_from_everywhere(store: Arc<dyn Store>) {
+pub async fn times_of_every_year_from_1_to_9999_survive(store: Arc<dyn Store>) {
     let w = World::new(store).await;
+    let first: Timestamp = "0001-01-01T00:00:00Z".parse().unwrap();
+    let last: Timestamp = "9999-12-31T23:59:59.999999Z".parse().unwrap();
     let session = w.session().await;
-    let said = w.said(session, "Answer as tables.").await;
-    let preference = Memory {
-        scope: Scope::UserProfile,
-        kind: Kind::Preference,
-        ..w.learned("Answer as tables", &[&said])
+    let mut stored = Vec::new();
+    for (content, at) in [("First", first), ("Last", last)] {
+        let past = ImportedMessage {
+            created_at: at,
+            ..w.past(Role::User, content)
+        };
+        let said = w.import(session, vec![past]).await.pop().unwrap();
+        assert_eq!(said.created_at, at);
+        assert_eq!(w.history(session).await.pop(), Some(said.clone()));
+        let memory = Memory {
+            valid_from: at,
+            valid_to: Some(at),
+            expires_at: Some(last),
+            created_at: at,
+            last_access: at,
+            ..w.learned(content, &[&said])
+        };
+        assert_eq!(w.remembered(memory.clone()).await, memory);
+        assert_eq!(w.memory_row(memory.id).await, Some(memory.clone()));
+        stored.insert(0, memory);
+    }
+    assert_eq!(w.memories().await, stored);
+    let between = MemoryFilter {
+        created_from: Some(first),
+        created_to: Some(last),
+        ..MemoryFilter::default()
     };
-    let identity = indexed(preference.clone()).identity;
-    let forgotten = w.remembered(preference).await;
-    let kept = w.remembered(w.memory("Tables are of wood")).await;
-    let asked = [forgotten.id, MemoryId(unknown()), forgotten.id];
-    assert_eq!(w.store.forget(w.owner, &asked, w.now()).await.unwrap(), 1);
-    assert_eq!(w.store.forget(w.owner, &asked, w.now()).await.unwrap(), 0);
-
-    let now = later(w.now(), 1);
-    assert_eq!(w.memories().await, std::slice::from_ref(&kept));
-    assert_eq!(w.memory_row(forgotten.id).await, None);
-    let preferences = w.store.preferences(w.owner, now, ALL).await.unwrap();
-    assert!(preferences.is_empty());
-    let from = w.store.memories_from(w.owner, &[said.id]).await.unwrap();
-    assert!(from.is_empty());
-    let same = w.store.memories_by_identity(w.owner, &[identity]).await;
-    assert!(same.unwrap().is_empty());
-    let terms = ["answer".to_owned(), "tabl".to_owned()];
-    let rows = w.store.lexical(w.owner, &terms, &[], now).await.unwrap();
-    assert_eq!(rows.stats.documents, 1);
-    assert_eq!(rows.postings.len(), 1);
-    assert_eq!(rows.postings[0].postings[0].memory, kept.id);
-}
-
-pub async fn what_was_forgotten_can_be_said_anew(store: Arc<dyn Store>) {
-    let w = World::new(store).await;
-    let old = w.remembered(w.memory("The budget is 400k")).await;
-    w.store.forget(w.owner, &[old.id], w.now()).await.unwrap();
-    let new = w.memory("The budget is 400k");
-    assert_eq!(w.remembered(new.clone()).await, new);
-    assert_eq!(w.memories().await, [new]);
+    for (filter, after, expected) in [
+        (&between, None, &stored[1..]),
+        (&MemoryFilter::default(), stored.first(), &stored[1..]),
+        (&MemoryFilter::default(), stored.last(), &stored[2..]),
+    ] {
+        let after = after.map(|memory| Cursor {
+            at: memory.created_at,
+            id: memory.id.0,
+        });
+        let page = w.store.list_memories(w.owner, filter, after, ALL).await;
+        assert_eq!(page.unwrap().items, expected);
+    }
 }
 
 pub async fn preferences_are_the_recallable_ones_of_the_profile_newest_first(

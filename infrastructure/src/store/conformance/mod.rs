@@ -20,10 +20,13 @@
 pub mod cancel;
 pub mod closing;
 pub mod commit;
+pub mod expiry;
+pub mod forgetting;
 pub mod idempotency;
 pub mod jobs;
 pub mod learning;
 pub mod lexical;
+pub mod listing;
 pub mod memories;
 pub mod messages;
 pub mod owners;
@@ -195,15 +198,31 @@ macro_rules! conformance {
                 owners_remember_apart
                 a_strangers_memory_is_a_miss_everywhere
                 memories_are_found_by_their_ids
-                a_list_keeps_what_the_filter_asks_for
-                a_text_filter_is_taken_literally
-                a_walk_over_memories_of_one_time_is_not_disturbed_by_new_ones
                 contents_survive_whatever_they_hold
-                what_is_forgotten_is_gone_from_everywhere
-                what_was_forgotten_can_be_said_anew
+                times_of_every_year_from_1_to_9999_survive
                 preferences_are_the_recallable_ones_of_the_profile_newest_first
                 memories_are_found_by_the_messages_behind_them_in_any_state
                 memories_are_found_by_what_they_say_if_they_are_current_and_semantic
+            }
+            listing {
+                a_list_keeps_what_the_filter_asks_for
+                a_text_filter_is_taken_literally
+                a_walk_over_memories_of_one_time_is_not_disturbed_by_new_ones
+                a_list_of_a_session_holds_what_was_learned_in_it_or_given_for_it
+            }
+            forgetting {
+                what_is_forgotten_is_gone_from_everywhere
+                what_was_forgotten_can_be_said_anew
+                only_the_version_that_was_seen_is_forgotten
+                echoes_go_with_what_they_echo_and_are_not_learned_again
+                what_is_buried_is_never_learned
+                what_was_learned_meanwhile_from_buried_pairs_alone_goes_too
+            }
+            expiry {
+                no_read_returns_what_has_expired
+                each_write_of_memories_deletes_what_has_expired_by_its_time
+                what_has_expired_can_be_learned_anew_but_not_said_again
+                what_has_expired_can_neither_be_forgotten_nor_told_again
             }
             lexical {
                 ranking_over_the_stores_rows_is_ranking_over_the_memories
@@ -221,6 +240,7 @@ macro_rules! conformance {
                 a_turn_is_accepted_once_for_a_key_and_told_as_it_is_now
                 a_replacement_is_done_once_for_a_key
                 a_refused_turn_leaves_its_key_free
+                a_turn_that_is_not_admitted_leaves_nothing_and_an_earlier_one_is_told
                 memories_are_stored_once_for_a_key_and_told_in_their_order
                 an_import_is_done_once_for_a_key_and_told_in_its_order
                 without_a_key_nothing_is_repeated
@@ -265,6 +285,9 @@ mod tests {
             include_str!("learning.rs"),
             include_str!("unindexed.rs"),
             include_str!("memories.rs"),
+            include_str!("listing.rs"),
+            include_str!("forgetting.rs"),
+            include_str!("expiry.rs"),
             include_str!("lexical.rs"),
             include_str!("idempotency.rs"),
         ];

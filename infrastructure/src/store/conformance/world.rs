@@ -32,6 +32,9 @@ pub(super) const EVENT_BLOCK: i64 = 64;
 /// More than any test stores.
 pub(super) const ALL: u32 = 1_000;
 
+/// Hours until what expires then is still there whenever a test runs.
+pub(super) const CENTURY: i64 = 100 * 365 * 24;
+
 /// Texts that are often broken on their way into a database and back.
 pub(super) const HARD_TEXTS: [&str; 9] = [
     "it's \"quoted\" with `ticks`, \\backslashes\\ and 100% of $1, ?1, :name",

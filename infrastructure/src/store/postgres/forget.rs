@@ -1,8 +1,10 @@
-//! What is taken back: forgotten for good, or withdrawn with the messages that taught it.
+//! What is taken back: forgotten for good, expired, or withdrawn with the messages that taught it.
 
 use std::collections::HashSet;
 
 use sqlx::PgConnection;
+use tidemark_application::ports::memories::Forgetting;
+use tidemark_application::ports::sessions::Updated;
 use tidemark_domain::ids::{MessageId, Owner, SessionId, Timestamp};
 use uuid::Uuid;
 
@@ -16,16 +18,49 @@ FROM unnest($3::uuid[], $4::text[]) AS n (message_id, identity)
 JOIN tombstones b ON b.tenant_id = $1 AND b.owner_id = $2 AND b.subject_id = n.message_id
     AND b.identity_hash = sha256(convert_to(n.identity, 'UTF8'))";
 
+/// The version of a memory that has not expired.
+const VERSION: &str = "
+SELECT m.version FROM memories m
+WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = $3 AND (m.expires_at IS NULL OR m.expires_at > $4)";
+
 /// Sources and terms go with their memory.
+const EXPIRE: &str =
+    "DELETE FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.expires_at <= $3";
+
+/// What memories were learned from, and other pairs of a message and an identity.
+const BURY: &str = "
+INSERT INTO tombstones (tenant_id, owner_id, subject_id, identity_hash, created_at)
+SELECT $1, $2, s.message_id, m.identity_hash, $6::timestamptz
+FROM memories m JOIN memory_sources s ON s.tenant_id = $1 AND s.owner_id = $2 AND s.memory_id = m.id
+WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = ANY($3)
+UNION
+SELECT $1, $2, n.message_id, sha256(convert_to(n.identity, 'UTF8')), $6::timestamptz
+FROM unnest($4::uuid[], $5::text[]) AS n (message_id, identity)
+ON CONFLICT DO NOTHING";
+
+/// Removes memories, and of what the same messages taught that of which each source has been buried.
 const FORGET: &str = "
-WITH forgotten AS (
-    SELECT m.id, m.identity_hash FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = ANY($3)
+WITH asked AS (
+    SELECT s.message_id FROM memory_sources s WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.memory_id = ANY($3)
+    UNION
+    SELECT unnest($4::uuid[])
+), forgotten AS (
+    SELECT m.id FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = ANY($3)
+    UNION
+    SELECT m.id
+    FROM asked a
+    JOIN memory_sources t ON t.tenant_id = $1 AND t.owner_id = $2 AND t.message_id = a.message_id
+    JOIN memories m ON m.tenant_id = $1 AND m.owner_id = $2 AND m.id = t.memory_id
+    WHERE NOT EXISTS (
+        SELECT FROM memory_sources o
+        WHERE o.tenant_id = $1 AND o.owner_id = $2 AND o.memory_id = m.id AND NOT EXISTS (
+            SELECT FROM tombstones b
+            WHERE b.tenant_id = $1 AND b.owner_id = $2 AND b.subject_id = o.message_id AND b.identity_hash = m.identity_hash
+        )
+    )
 ), marked AS (
     INSERT INTO tombstones (tenant_id, owner_id, subject_id, identity_hash, created_at)
-    SELECT $1, $2, f.id, ''::bytea, $4::timestamptz FROM forgotten f
-    UNION
-    SELECT $1, $2, s.message_id, f.identity_hash, $4::timestamptz
-    FROM forgotten f JOIN memory_sources s ON s.tenant_id = $1 AND s.owner_id = $2 AND s.memory_id = f.id
+    SELECT $1, $2, f.id, ''::bytea, $5::timestamptz FROM forgotten f
     ON CONFLICT DO NOTHING
 )
 DELETE FROM memories m USING forgotten f WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = f.id";
@@ -48,17 +83,58 @@ UPDATE memories m SET version = m.version + 1 FROM touched t
 WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = t.memory_id AND t.kept";
 
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[FORGOTTEN, FORGET, WITHDRAW];
+pub(super) const STATEMENTS: &[&str] = &[FORGOTTEN, VERSION, EXPIRE, BURY, FORGET, WITHDRAW];
+
+/// Removes what has expired. Whoever calls holds the owner's lock and has changed none of its memories yet.
+pub(super) async fn expire(
+    tx: &mut PgConnection,
+    owner: Owner,
+    now: Timestamp,
+) -> Result<(), sqlx::Error> {
+    owned(EXPIRE, owner).bind(now).execute(tx).await?;
+    Ok(())
+}
 
 pub(super) async fn forget(
     tx: &mut PgConnection,
     owner: Owner,
-    ids: &[Uuid],
-    now: Timestamp,
-) -> Result<u64, sqlx::Error> {
+    what: &Forgetting,
+) -> Result<Updated<u64>, sqlx::Error> {
     owners::lock(tx, owner).await?;
-    let forgotten = owned(FORGET, owner).bind(ids).bind(now).execute(tx).await?;
-    Ok(forgotten.rows_affected())
+    let found: Option<(i64,)> = owned_as(VERSION, owner)
+        .bind(what.id.0)
+        .bind(what.now)
+        .fetch_optional(&mut *tx)
+        .await?;
+    let Some((version,)) = found else {
+        return Ok(Updated::NotFound);
+    };
+    if what.expected.is_some_and(|expected| expected != version) {
+        return Ok(Updated::Stale);
+    }
+    expire(tx, owner, what.now).await?;
+    let mut ids: Vec<Uuid> = vec![what.id.0];
+    ids.extend(what.echoes.iter().map(|id| id.0));
+    let (messages, identities): (Vec<Uuid>, Vec<&str>) = what
+        .buried
+        .iter()
+        .map(|(message, identity)| (message.0, identity.as_str()))
+        .unzip();
+    owned(BURY, owner)
+        .bind(&ids)
+        .bind(&messages)
+        .bind(identities)
+        .bind(what.now)
+        .execute(&mut *tx)
+        .await?;
+    // A statement of its own, to see what has been buried.
+    let forgotten = owned(FORGET, owner)
+        .bind(&ids)
+        .bind(&messages)
+        .bind(what.now)
+        .execute(tx)
+        .await?;
+    Ok(Updated::Done(forgotten.rows_affected()))
 }
 
 /// Of what messages are said to teach, the pairs that were forgotten.

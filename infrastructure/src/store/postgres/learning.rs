@@ -184,6 +184,7 @@ async fn commit_index(
     let session = take(tx, claim).await?;
     check(session.indexed_seq == commit.from_seq)?;
     check(owners::lock(tx, owner).await? == commit.erase_epoch)?;
+    forget::expire(tx, owner, commit.now).await?;
     let new = admitted(tx, owner, &commit.memories).await?;
     memories::insert(tx, owner, &new.iter().collect::<Vec<_>>()).await?;
     owned(MOVE_INDEX, owner)
@@ -203,12 +204,14 @@ async fn commit_consolidation(
     let session = take(tx, claim).await?;
     check(session.last_consolidated == commit.from_seq)?;
     check(owners::lock(tx, owner).await? == commit.erase_epoch)?;
+    forget::expire(tx, owner, commit.now).await?;
     strengthen(tx, owner, commit).await?;
     let mut new = admitted(tx, owner, &commit.new).await?;
     let mut said = BTreeSet::new();
     new.retain(|item| said.insert(item.identity.clone()));
     let identities: Vec<String> = said.into_iter().collect();
-    let present = memories::by_identity(tx, owner, &identities, &[Layer::Semantic]).await?;
+    let (layers, now) = ([Layer::Semantic], Some(commit.now));
+    let present = memories::by_identity(tx, owner, &identities, &layers, now).await?;
     check(present.is_empty())?;
     memories::insert(tx, owner, &new.iter().collect::<Vec<_>>()).await?;
     owned(MOVE_BOUNDARY, owner)

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use sqlx::PgConnection;
 use tidemark_application::ports::memories::{
-    IndexedMemory, LexicalRows, MemoryFilter, MemoryRepository,
+    Forgetting, IndexedMemory, LexicalRows, MemoryFilter, MemoryRepository,
 };
-use tidemark_application::ports::sessions::CreateError;
+use tidemark_application::ports::sessions::{CreateError, Updated};
 use tidemark_application::ports::store::{Created, Cursor, Idempotency, Page, StoreResult};
 use tidemark_domain::ids::{MemoryId, MessageId, Owner, Timestamp};
 use tidemark_domain::memory::lexical::{CorpusStats, Posting, TermPostings};
@@ -149,7 +149,7 @@ impl MemoryRepository for PostgresStore {
     async fn memories(&self, owner: Owner, ids: &[MemoryId]) -> StoreResult<Vec<Memory>> {
         self.database
             .read(owner.tenant, raw(ids), move |tx, ids| {
-                Box::pin(async move { Ok(memories::by_id(tx, owner, ids).await?) })
+                Box::pin(async move { Ok(memories::by_id(tx, owner, ids, None).await?) })
             })
             .await
     }
@@ -168,10 +168,10 @@ impl MemoryRepository for PostgresStore {
             .await
     }
 
-    async fn forget(&self, owner: Owner, ids: &[MemoryId], now: Timestamp) -> StoreResult<u64> {
+    async fn forget(&self, owner: Owner, what: Forgetting) -> StoreResult<Updated<u64>> {
         self.database
-            .write(owner.tenant, raw(ids), move |tx, ids| {
-                Box::pin(async move { Ok(forget::forget(tx, owner, ids, now).await?) })
+            .write(owner.tenant, what, move |tx, what| {
+                Box::pin(async move { Ok(forget::forget(tx, owner, what).await?) })
             })
             .await
     }
@@ -229,7 +229,8 @@ impl MemoryRepository for PostgresStore {
         self.database
             .read(owner.tenant, identities.to_vec(), move |tx, identities| {
                 Box::pin(async move {
-                    Ok(memories::by_identity(tx, owner, identities, &[Layer::Semantic]).await?)
+                    let layers = [Layer::Semantic];
+                    Ok(memories::by_identity(tx, owner, identities, &layers, None).await?)
                 })
             })
             .await

@@ -16,7 +16,18 @@ use super::idempotency::{self, Reservation};
 use super::messages::page;
 use super::rows::{MemoryRow, all, memory_columns, owned, owned_as};
 use super::transaction::Abort;
-use super::{lexical, owners};
+use super::{forget, lexical, owners};
+
+/// Not expired at a time, or by the database's clock when none is given.
+macro_rules! unexpired {
+    ($at:literal) => {
+        concat!(
+            "(m.expires_at IS NULL OR m.expires_at > coalesce(",
+            $at,
+            ", statement_timestamp()))"
+        )
+    };
+}
 
 /// Passes over ids that exist or were forgotten.
 const INSERT: &str = "
@@ -45,15 +56,17 @@ ON CONFLICT (tenant_id, owner_id, memory_id, message_id) DO NOTHING";
 const BY_ID: &str = concat!(
     "SELECT ",
     memory_columns!(),
-    " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = ANY($3)"
+    " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = ANY($3) AND ",
+    unexpired!("$4")
 );
 
 const BY_IDENTITY: &str = concat!(
     "SELECT m.identity, ",
     memory_columns!(),
     " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.state = 'current' AND m.layer = ANY($4)
-        AND m.identity_hash IN (SELECT sha256(convert_to(i, 'UTF8')) FROM unnest($3::text[]) i)
-      ORDER BY m.created_at, m.id"
+        AND m.identity_hash IN (SELECT sha256(convert_to(i, 'UTF8')) FROM unnest($3::text[]) i) AND ",
+    unexpired!("$5"),
+    " ORDER BY m.created_at, m.id"
 );
 
 const FROM_MESSAGES: &str = concat!(
@@ -61,7 +74,8 @@ const FROM_MESSAGES: &str = concat!(
     memory_columns!(),
     " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id IN (
         SELECT f.memory_id FROM memory_sources f WHERE f.tenant_id = $1 AND f.owner_id = $2 AND f.message_id = ANY($3)
-      )"
+      ) AND ",
+    unexpired!("NULL")
 );
 
 const LIST: &str = concat!(
@@ -70,11 +84,15 @@ const LIST: &str = concat!(
     " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2
         AND ($3::text IS NULL OR m.scope = $3) AND ($4::text IS NULL OR m.kind = $4)
         AND ($5::text IS NULL OR m.layer = $5) AND ($6::text IS NULL OR m.state = $6)
-        AND ($7::uuid IS NULL OR m.session_id = $7)
+        AND ($7::uuid IS NULL OR m.session_id = $7 OR EXISTS (
+            SELECT FROM memory_sources l WHERE l.tenant_id = $1 AND l.owner_id = $2 AND l.memory_id = m.id AND l.session_id = $7
+        ))
         AND ($8::text IS NULL OR strpos(lower(m.content COLLATE \"C\"), lower($8 COLLATE \"C\")) > 0)
         AND ($9::timestamptz IS NULL OR m.created_at >= $9) AND ($10::timestamptz IS NULL OR m.created_at < $10)
         AND ($11::timestamptz IS NULL OR (m.created_at, m.id) < ($11, $12::uuid))
-      ORDER BY m.created_at DESC, m.id DESC LIMIT $13"
+        AND ",
+    unexpired!("NULL"),
+    " ORDER BY m.created_at DESC, m.id DESC LIMIT $13"
 );
 
 const PREFERENCES: &str = concat!(
@@ -208,8 +226,13 @@ pub(super) async fn by_id(
     tx: &mut PgConnection,
     owner: Owner,
     ids: &[Uuid],
+    at: Option<Timestamp>,
 ) -> Result<Vec<Memory>, sqlx::Error> {
-    let rows: Vec<MemoryRow> = owned_as(BY_ID, owner).bind(ids).fetch_all(tx).await?;
+    let rows: Vec<MemoryRow> = owned_as(BY_ID, owner)
+        .bind(ids)
+        .bind(at)
+        .fetch_all(tx)
+        .await?;
     all(rows)
 }
 
@@ -226,6 +249,7 @@ pub(super) async fn by_identity(
     owner: Owner,
     identities: &[String],
     layers: &[Layer],
+    at: Option<Timestamp>,
 ) -> Result<Vec<(String, Memory)>, sqlx::Error> {
     let rows: Vec<IdentifiedRow> = owned_as(BY_IDENTITY, owner)
         .bind(identities)
@@ -235,6 +259,7 @@ pub(super) async fn by_identity(
                 .map(|layer| layer.as_str())
                 .collect::<Vec<_>>(),
         )
+        .bind(at)
         .fetch_all(tx)
         .await?;
     rows.into_iter()
@@ -306,18 +331,18 @@ pub(super) async fn remember(
         Reservation::Mismatch => return Err(Abort::Decided(CreateError::IdempotencyMismatch)),
         Reservation::Earlier(ids) => {
             return Ok(Created {
-                value: in_order(by_id(tx, owner, &ids).await?, &ids),
+                value: in_order(by_id(tx, owner, &ids, Some(now)).await?, &ids),
                 replayed: true,
             });
         }
     }
     owners::lock(tx, owner).await?;
+    forget::expire(tx, owner, now).await?;
     let identities: Vec<String> = items.iter().map(|item| item.identity.clone()).collect();
     // What was said in a conversation with the same words is not what the caller gave: only the same layer is the same memory.
-    let mut known: HashMap<(String, Layer), Uuid> = by_identity(tx, owner, &identities, Layer::ALL)
-        .await?
+    let known = by_identity(tx, owner, &identities, Layer::ALL, Some(now)).await?;
+    let mut known: HashMap<(String, Layer), Uuid> = known
         .into_iter()
-        .filter(|(_, memory)| memory.expires_at.is_none_or(|at| at > now))
         .map(|(identity, memory)| ((identity, memory.layer), memory.id.0))
         .collect();
     let mut new = Vec::new();
@@ -336,7 +361,7 @@ pub(super) async fn remember(
         idempotency::rename(tx, owner, key, &ids, now).await?;
     }
     Ok(Created {
-        value: in_order(by_id(tx, owner, &ids).await?, &ids),
+        value: in_order(by_id(tx, owner, &ids, Some(now)).await?, &ids),
         replayed: false,
     })
 }

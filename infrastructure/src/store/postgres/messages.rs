@@ -11,7 +11,7 @@ use tidemark_domain::session::{Message, Role};
 use tidemark_domain::tool::ToolCall;
 use uuid::Uuid;
 
-use super::rows::{MessageRow, all, message_columns, owned_as, role_name};
+use super::rows::{MessageRow, all, message_columns, owned_as};
 
 /// Gives messages the next numbers of their session. Whoever calls holds the session's lock.
 const APPEND: &str = "
@@ -93,7 +93,7 @@ impl<'a> Draft<'a> {
         Self {
             id: message.id.0,
             speaker: message.role,
-            role: role_name(message.role),
+            role: message.role.as_str(),
             content: &message.content,
             name: None,
             tool_calls: &message.tool_calls,
@@ -113,7 +113,7 @@ impl<'a> Draft<'a> {
         Self {
             id: id.0,
             speaker: Role::User,
-            role: role_name(Role::User),
+            role: Role::User.as_str(),
             content,
             name: None,
             tool_calls: &[],
@@ -128,7 +128,7 @@ impl<'a> Draft<'a> {
         Self {
             id: message.id.0,
             speaker: message.role,
-            role: role_name(message.role),
+            role: message.role.as_str(),
             content: &message.content,
             name: message.name.as_deref(),
             tool_calls: &[],

@@ -47,55 +47,6 @@ fn named<T>(
     parse(text).ok_or_else(|| unexpected(column))
 }
 
-pub(super) fn mode_name(mode: MemoryMode) -> &'static str {
-    match mode {
-        MemoryMode::On => "on",
-        MemoryMode::ReadOnly => "read_only",
-        MemoryMode::Off => "off",
-    }
-}
-
-fn parse_mode(name: &str) -> Option<MemoryMode> {
-    [MemoryMode::On, MemoryMode::ReadOnly, MemoryMode::Off]
-        .into_iter()
-        .find(|mode| mode_name(*mode) == name)
-}
-
-pub(super) fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-    }
-}
-
-fn parse_role(name: &str) -> Option<Role> {
-    [Role::System, Role::User, Role::Assistant, Role::Tool]
-        .into_iter()
-        .find(|role| role_name(*role) == name)
-}
-
-pub(super) fn finish_name(reason: FinishReason) -> &'static str {
-    match reason {
-        FinishReason::Stop => "stop",
-        FinishReason::Length => "length",
-        FinishReason::ToolCalls => "tool_calls",
-        FinishReason::ContentFilter => "content_filter",
-    }
-}
-
-fn parse_finish(name: &str) -> Option<FinishReason> {
-    [
-        FinishReason::Stop,
-        FinishReason::Length,
-        FinishReason::ToolCalls,
-        FinishReason::ContentFilter,
-    ]
-    .into_iter()
-    .find(|reason| finish_name(*reason) == name)
-}
-
 /// The columns of [`SessionRow`], of the table alias `s`.
 macro_rules! session_columns {
     () => {
@@ -133,7 +84,7 @@ impl TryFrom<SessionRow> for Session {
             title: row.title,
             labels: row.labels,
             channel: row.channel,
-            memory: named("sessions.memory", &row.memory, parse_mode)?,
+            memory: named("sessions.memory", &row.memory, MemoryMode::parse)?,
             created_at: row.created_at,
             updated_at: row.updated_at,
             message_count: row.message_count,
@@ -179,7 +130,7 @@ impl TryFrom<MessageRow> for Message {
             session_id: SessionId(row.session_id),
             turn_id: row.turn_id.map(TurnId),
             seq: row.seq,
-            role: named("messages.role", &row.role, parse_role)?,
+            role: named("messages.role", &row.role, Role::parse)?,
             content: row.content,
             name: row.name,
             tool_calls: row.tool_calls.0,
@@ -232,7 +183,7 @@ impl TryFrom<TurnRow> for Turn {
             session_id: SessionId(row.session_id),
             status: named("turns.status", &row.status, TurnStatus::parse)?,
             input: row.input,
-            memory: named("turns.memory", &row.memory, parse_mode)?,
+            memory: named("turns.memory", &row.memory, MemoryMode::parse)?,
             options: row.options.0,
             fence: row.fence,
             events_reserved: row.events_reserved,
@@ -241,7 +192,7 @@ impl TryFrom<TurnRow> for Turn {
             message_id: row.message_id.map(MessageId),
             finish_reason: row
                 .finish_reason
-                .map(|name| named("turns.finish_reason", &name, parse_finish))
+                .map(|name| named("turns.finish_reason", &name, FinishReason::parse))
                 .transpose()?,
             usage: row.usage.map(|usage| usage.0),
             recalled: row.recalled.0,

@@ -11,13 +11,13 @@ use tidemark_application::ports::store::{
     Created, Cursor, Idempotency, Page, StoreError, StoreResult,
 };
 use tidemark_domain::ids::{Owner, SessionId, Timestamp};
-use tidemark_domain::session::{Message, Session};
+use tidemark_domain::session::{MemoryMode, Message, Session};
 use uuid::Uuid;
 
 use super::PostgresStore;
 use super::idempotency::{self, Reservation};
 use super::messages::{self, Draft, page};
-use super::rows::{SessionRow, all, mode_name, owned, owned_as, session_columns};
+use super::rows::{SessionRow, all, owned, owned_as, session_columns};
 use super::transaction::Abort;
 use super::{forget, jobs, owners, turns};
 
@@ -100,7 +100,7 @@ pub(super) async fn insert(
         .bind(&session.title)
         .bind(&session.labels)
         .bind(&session.channel)
-        .bind(mode_name(session.memory))
+        .bind(session.memory.as_str())
         .bind(session.now)
         .fetch_one(tx)
         .await?;
@@ -174,7 +174,7 @@ async fn update(
         .bind(change.title.is_some())
         .bind(change.title.as_ref().and_then(Option::as_ref))
         .bind(change.labels.as_ref())
-        .bind(change.memory.map(mode_name))
+        .bind(change.memory.map(MemoryMode::as_str))
         .bind(now)
         .fetch_one(tx)
         .await?;

@@ -291,7 +291,11 @@ impl JobRepository for SqliteStore {
             .map(|row| {
                 let row = Row::of("jobs", row);
                 let count: i64 = row.get("jobs")?;
-                Ok((row.name("kind")?, row.name("state")?, count.unsigned_abs()))
+                Ok((
+                    row.name("kind", JobKind::parse)?,
+                    row.name("state", JobState::parse)?,
+                    count.unsigned_abs(),
+                ))
             })
             .collect()
     }

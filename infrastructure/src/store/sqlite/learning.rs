@@ -99,6 +99,7 @@ async fn index(
     )
     .await?;
     let job = &claim.job;
+    memories::expire(connection, job.owner, commit.now).await?;
     for memory in commit.memories {
         if let Some(memory) = teachable(connection, job.owner, memory).await? {
             memories::add(connection, job.owner, &memory).await?;
@@ -179,12 +180,13 @@ async fn consolidate(
     )
     .await?;
     let job = &claim.job;
+    memories::expire(connection, job.owner, commit.now).await?;
     for strengthened in commit.strengthened {
         strengthen(connection, job.owner, strengthened).await?;
     }
     let new = admitted(connection, job.owner, commit.new).await?;
     let identities: Vec<String> = new.iter().map(|item| item.identity.clone()).collect();
-    if memories::any_current(connection, job.owner, &identities).await? {
+    if memories::any_current(connection, job.owner, &identities, commit.now).await? {
         return Err(JobWriteError::Conflict);
     }
     for item in &new {

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::errors::{corrupt, store_error};
 use super::idempotency::{self, Earlier};
-use super::rows::{self, Row, hex_list, json, micros, name, owned};
+use super::rows::{self, Row, hex_list, json, micros, owned};
 use super::statements::statements;
 use super::{jobs, sessions};
 
@@ -79,7 +79,7 @@ pub(super) async fn append(
             .bind(seq)
             .bind(message.id.0)
             .bind(message.turn_id.map(|t| t.0))
-            .bind(name(&message.role)?)
+            .bind(message.role.as_str())
             .bind(&message.content)
             .bind(message.name.as_deref())
             .bind(json(&message.tool_calls)?)

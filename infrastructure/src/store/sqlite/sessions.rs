@@ -9,12 +9,12 @@ use tidemark_application::ports::sessions::{
 };
 use tidemark_application::ports::store::{Created, Cursor, Idempotency, Page, StoreResult};
 use tidemark_domain::ids::{Owner, SessionId, Timestamp};
-use tidemark_domain::session::{Message, Session};
+use tidemark_domain::session::{MemoryMode, Message, Session};
 use uuid::Uuid;
 
 use super::errors::{corrupt, store_error};
 use super::idempotency::{self, Earlier};
-use super::rows::{self, json, micros, name, owned};
+use super::rows::{self, json, micros, owned};
 use super::statements::statements;
 use super::{SqliteStore, memories, messages};
 
@@ -89,7 +89,7 @@ pub(super) async fn add(
         .bind(session.title.as_deref())
         .bind(json(&session.labels)?)
         .bind(&session.channel)
-        .bind(name(&session.memory)?)
+        .bind(session.memory.as_str())
         .bind(micros(session.now))
         .execute(&mut *connection)
         .await
@@ -181,7 +181,7 @@ async fn change(
         .bind(title.is_some())
         .bind(title.flatten())
         .bind(labels.as_ref().map(json).transpose()?)
-        .bind(memory.as_ref().map(name).transpose()?)
+        .bind(memory.map(MemoryMode::as_str))
         .bind(micros(now))
         .bind(session.version)
         .execute(&mut *connection)

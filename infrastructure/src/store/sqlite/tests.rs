@@ -95,6 +95,7 @@ impl Fixture {
             options: TurnOptions::default(),
             reject_if_busy: false,
             replaces: None,
+            admit: true,
             max_queued: 10,
             max_open_per_owner: 1_000,
             idempotency: None,

@@ -5,8 +5,9 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use tidemark_application::chat::accept::Inbound;
+use tidemark_application::chat::accept::{Inbound, InboundError};
 use tidemark_application::ports::store::Idempotency;
+use tidemark_application::ports::turns::AcceptError;
 use tidemark_domain::ids::SessionId;
 use tidemark_domain::turn::TurnOptions;
 use utoipa::IntoParams;
@@ -17,7 +18,7 @@ use crate::app::App;
 use crate::extract::{Caller, no_nul};
 use crate::http::turns::create::{MAX_MESSAGE, not_blank};
 use crate::http::turns::event::Event;
-use crate::problem::{Problem, ProblemDocument};
+use crate::problem::{Code, Problem, ProblemDocument};
 use crate::sse::{self, Place};
 
 /// What to say.
@@ -75,10 +76,7 @@ pub async fn chat_stream(
     request: axum::extract::Request,
 ) -> Result<Response, Problem> {
     if let Some(last) = sse::last_event_id(&headers)? {
-        let reasoning = request
-            .uri()
-            .query()
-            .is_some_and(|q| q.contains("reasoning=true"));
+        let reasoning = wants_reasoning(request.uri().query().unwrap_or_default());
         return sse::stream(&app, caller.owner, Place::behind(last), reasoning).await;
     }
     let (parts, _) = request.into_parts();
@@ -102,11 +100,39 @@ pub async fn chat_stream(
             replaces: None,
             idempotency,
         })
-        .await?;
+        .await
+        .map_err(|error| match error {
+            InboundError::Accept(AcceptError::IdempotencyMismatch) => Problem::new(
+                Code::IdempotencyMismatch,
+                "the request id was used with another query",
+            )
+            .field("request_id", "was used with another query"),
+            error => error.into(),
+        })?;
     let start = Place {
         turn: accepted.turn.id,
         after: 0,
         said_in: "request_id",
     };
     sse::stream(&app, caller.owner, start, params.reasoning.unwrap_or(false)).await
+}
+
+/// What a reconnect says of reasoning; all its other parameters are passed over, whatever they hold.
+fn wants_reasoning(query: &str) -> bool {
+    serde_html_form::from_str::<Vec<(String, String)>>(query)
+        .unwrap_or_default()
+        .iter()
+        .any(|(name, value)| name == "reasoning" && value == "true")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reconnect_wants_reasoning_when_it_says_so_and_not_when_its_question_does() {
+        assert!(wants_reasoning("query=x&reasoning=true"));
+        assert!(!wants_reasoning("query=reasoning%3Dtrue"));
+        assert!(!wants_reasoning("query=reasoning=true&reasoning=false"));
+    }
 }

@@ -14,7 +14,7 @@ use validator::Validate;
 
 use super::view::{KindView, MemoryView, ScopeView, Tagged};
 use crate::app::App;
-use crate::extract::{Caller, IdempotencyKey, JsonBody, no_nul};
+use crate::extract::{Caller, IdempotencyKey, JsonBody, calendar_time, microseconds, no_nul};
 use crate::http::turns::create::not_blank;
 use crate::problem::{Problem, ProblemDocument};
 
@@ -55,8 +55,10 @@ pub struct NewMemories {
     /// The session it is given for.
     pub session_id: Option<Uuid>,
     /// Since when it holds; now when not said.
+    #[validate(custom(function = "calendar_time"))]
     pub valid_from: Option<DateTime<Utc>>,
     /// When it is to be deleted.
+    #[validate(custom(function = "calendar_time"))]
     pub expires_at: Option<DateTime<Utc>>,
     /// A list of 1–100 memories.
     #[validate(nested)]
@@ -98,8 +100,10 @@ pub struct NewMemory {
     /// The session it is given for.
     pub session_id: Option<Uuid>,
     /// Since when it holds; now when not said.
+    #[validate(custom(function = "calendar_time"))]
     pub valid_from: Option<DateTime<Utc>>,
     /// When it is to be deleted.
+    #[validate(custom(function = "calendar_time"))]
     pub expires_at: Option<DateTime<Utc>>,
 }
 
@@ -112,8 +116,8 @@ impl From<NewMemory> for GivenMemory {
             importance: new.importance,
             key: new.key,
             session_id: new.session_id.map(SessionId),
-            valid_from: new.valid_from,
-            expires_at: new.expires_at,
+            valid_from: new.valid_from.map(microseconds),
+            expires_at: new.expires_at.map(microseconds),
         }
     }
 }
@@ -159,7 +163,7 @@ pub async fn create_memories(
 ) -> Result<Response, Problem> {
     let JsonBody { value: new, hash } = body;
     let (given, listed) = given(new)?;
-    check_sessions(&app, &caller, &given, listed).await?;
+    check(&app, &caller, &given, listed).await?;
     let mut kept = app
         .remember
         .run(caller.owner, given, key.with_body(hash))
@@ -213,24 +217,35 @@ fn given(new: NewMemories) -> Result<(Vec<GivenMemory>, bool), Problem> {
     }
 }
 
-/// A memory can only be given for a session of its own user.
-async fn check_sessions(
+/// A memory can only be given for a session of its own user, and not when it is over already.
+async fn check(
     app: &App,
     caller: &Caller,
     given: &[GivenMemory],
     listed: bool,
 ) -> Result<(), Problem> {
     for (i, memory) in given.iter().enumerate() {
+        let field = |name: &str| {
+            if listed {
+                format!("items[{i}].{name}")
+            } else {
+                name.to_owned()
+            }
+        };
+        if memory.expires_at.is_some_and(|at| at <= app.clock.now()) {
+            return Err(Problem::unacceptable(
+                &field("expires_at"),
+                "must lie in the future",
+            ));
+        }
         let Some(id) = memory.session_id else {
             continue;
         };
         if app.store.session(caller.owner, id).await?.is_none() {
-            let field = if listed {
-                format!("items[{i}].session_id")
-            } else {
-                "session_id".to_owned()
-            };
-            return Err(Problem::unacceptable(&field, "there is no such session"));
+            return Err(Problem::unacceptable(
+                &field("session_id"),
+                "there is no such session",
+            ));
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ use validator::Validate;
 
 use super::view::{KindView, LayerView, MemoryView, ScopeView, StateView};
 use crate::app::App;
-use crate::extract::{Caller, Params, no_nul};
+use crate::extract::{Caller, Params, calendar_time, no_nul};
 use crate::pagination::{self, DEFAULT_LIMIT, List};
 use crate::problem::{Problem, ProblemDocument};
 
@@ -43,8 +43,10 @@ pub struct ListMemoriesParams {
     )]
     pub text: Option<String>,
     /// Only stored at or after.
+    #[validate(custom(function = "calendar_time"))]
     pub created_from: Option<DateTime<Utc>>,
     /// Only stored before.
+    #[validate(custom(function = "calendar_time"))]
     pub created_to: Option<DateTime<Utc>>,
     /// The most items, 1–100; 20 when not said.
     #[validate(range(min = 1, max = 100, message = "must be 1 to 100"))]

@@ -19,7 +19,7 @@ use validator::Validate;
 
 use super::view::{MemoryView, ScopeView};
 use crate::app::App;
-use crate::extract::{Caller, JsonBody, no_nul};
+use crate::extract::{Caller, JsonBody, calendar_time, no_nul};
 use crate::http::turns::create::not_blank;
 use crate::problem::{Problem, ProblemDocument};
 
@@ -108,6 +108,7 @@ pub struct RecallQuery {
     #[schema(minimum = 0, maximum = 2)]
     pub min_score: Option<f64>,
     /// The time to judge by; now when not said.
+    #[validate(custom(function = "calendar_time"))]
     pub now: Option<DateTime<Utc>>,
     /// The most tokens the recalled lines may take; 2,000 when not said.
     #[validate(range(min = 1, max = 100_000, message = "must be 1 to 100000"))]

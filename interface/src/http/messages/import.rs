@@ -5,9 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use tidemark_application::ports::jobs::{JobKind, NewJob};
-use tidemark_application::ports::sessions::ImportedMessage;
-use tidemark_domain::boundary;
+use tidemark_application::sessions::import::PastMessage as Past;
 use tidemark_domain::ids::SessionId;
 use tidemark_domain::session::Role;
 use utoipa::ToSchema;
@@ -16,7 +14,9 @@ use validator::Validate;
 
 use super::view::MessageView;
 use crate::app::App;
-use crate::extract::{Caller, IdPath, IdempotencyKey, JsonBody, no_nul};
+use crate::extract::{
+    Caller, IdPath, IdempotencyKey, JsonBody, calendar_time, microseconds, no_nul,
+};
 use crate::http::turns::create::{MAX_MESSAGE, not_blank};
 use crate::problem::{Problem, ProblemDocument};
 
@@ -64,7 +64,8 @@ pub struct PastMessage {
     )]
     #[schema(min_length = 1, max_length = 128)]
     pub name: Option<String>,
-    /// When it was said.
+    /// When it was said; years 1–9999.
+    #[validate(custom(function = "calendar_time"))]
     pub created_at: DateTime<Utc>,
 }
 
@@ -122,14 +123,10 @@ pub async fn import_messages(
             "must be 1 to 1000 messages",
         ));
     }
-    let session = app.store.session(caller.owner, id).await?;
-    let session = session.ok_or_else(|| Problem::not_found("session"))?;
-    let learnable = session.memory.learns();
-    let messages: Vec<_> = import
+    let messages = import
         .messages
         .into_iter()
-        .map(|m| ImportedMessage {
-            id: app.ids.message(),
+        .map(|m| Past {
             role: match m.role {
                 PastRole::System => Role::System,
                 PastRole::User => Role::User,
@@ -137,37 +134,13 @@ pub async fn import_messages(
             },
             content: m.content,
             name: m.name,
-            learnable,
-            created_at: chrono::SubsecRound::trunc_subsecs(m.created_at, 6),
-        })
-        .collect();
-    let mut kinds = Vec::new();
-    if learnable {
-        kinds.push(JobKind::Index);
-        let count = session.message_count + messages.len() as i64;
-        if boundary::is_due(count, session.last_consolidated, app.learning_threshold) {
-            kinds.push(JobKind::Consolidate);
-        }
-    }
-    let jobs = kinds
-        .into_iter()
-        .map(|kind| NewJob {
-            id: app.ids.job(),
-            kind,
+            created_at: microseconds(m.created_at),
         })
         .collect();
     let created = app
-        .store
-        .import_messages(
-            caller.owner,
-            id,
-            messages,
-            jobs,
-            key.with_body(hash),
-            app.clock.now(),
-        )
+        .import
+        .run(caller.owner, id, messages, key.with_body(hash))
         .await?;
-    app.work.notify_one();
     let items = created.value.into_iter().map(Into::into).collect();
     Ok((StatusCode::CREATED, Json(ImportedMessages { items })))
 }

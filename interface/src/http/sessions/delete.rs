@@ -54,14 +54,12 @@ pub async fn delete_session(
     IdPath(id): IdPath<Uuid>,
     Params(params): Params<DeleteSessionParams>,
 ) -> Result<StatusCode, Problem> {
-    let id = SessionId(id);
-    let session = app.store.session(caller.owner, id).await?;
-    let session = session.ok_or_else(|| Problem::not_found("session"))?;
-    if let Some(turn) = session.active_turn {
-        app.chat.cancel(caller.owner, turn).await?;
-    }
     let forget = params.memories.unwrap_or_default() == LearnedMemories::Forget;
-    if app.store.delete_session(caller.owner, id, forget).await? {
+    if app
+        .chat
+        .delete_session(caller.owner, SessionId(id), forget)
+        .await?
+    {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(Problem::not_found("session"))

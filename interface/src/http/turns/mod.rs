@@ -34,6 +34,7 @@ A turn that did not complete says why in `problem` of its `done` event and of `G
 | `model_error` | the model's server reported an error in the middle of its answer |\n\
 | `empty_answer` | nothing is left of the answer after reasoning was removed |\n\
 | `answer_too_long` | the answer is longer than an answer may be |\n\
+| `too_many_tool_calls` | the model called more than 64 tools at once |\n\
 | `too_many_tool_rounds` | the model called tools in every round |\n\
 | `turn_timeout` | the turn took longer than a turn may take |\n\
 | `store_unavailable` | the answer could not be stored |\n\

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use tidemark_application::ports::jobs::{ClaimedJob, Job, JobKind, NewJob};
-use tidemark_application::ports::learning::IndexCommit;
-use tidemark_application::ports::memories::MemoryFilter;
+use tidemark_application::ports::learning::{ConsolidationCommit, IndexCommit, LearningSnapshot};
+use tidemark_application::ports::memories::{Forgetting, MemoryFilter};
+use tidemark_application::ports::sessions::Updated;
 use tidemark_domain::ids::{MemoryId, SessionId};
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, State, Trust};
 use tidemark_domain::session::{Message, Role};
@@ -59,16 +60,7 @@ impl World {
     /// Moves a session's `indexed_seq` to its newest closed message, by way of a job.
     pub(in crate::store::conformance) async fn index_all(&self, session: SessionId) {
         let claim = self.claimed(session, JobKind::Index).await;
-        let snapshot = self.store.learning_snapshot(self.owner, session).await;
-        let snapshot = snapshot.unwrap().unwrap();
-        let commit = IndexCommit {
-            erase_epoch: snapshot.erase_epoch,
-            from_seq: snapshot.session.indexed_seq,
-            to_seq: snapshot.last_closed,
-            memories: Vec::new(),
-            jobs: Vec::new(),
-            now: self.now(),
-        };
+        let commit = self.index(session, Vec::new()).await;
         self.store.commit_index(&claim, commit).await.unwrap();
     }
 
@@ -78,6 +70,52 @@ impl World {
             .await
             .unwrap()
             .items
+    }
+}
+
+/// Commits of derived work.
+impl World {
+    pub(in crate::store::conformance) async fn snapshot(
+        &self,
+        session: SessionId,
+    ) -> LearningSnapshot {
+        let found = self.store.learning_snapshot(self.owner, session).await;
+        found.unwrap().unwrap()
+    }
+
+    /// The commit of an index job as it stands now.
+    pub(in crate::store::conformance) async fn index(
+        &self,
+        session: SessionId,
+        memories: Vec<Memory>,
+    ) -> IndexCommit {
+        let snapshot = self.snapshot(session).await;
+        IndexCommit {
+            erase_epoch: snapshot.erase_epoch,
+            from_seq: snapshot.session.indexed_seq,
+            to_seq: snapshot.last_closed,
+            memories: memories.into_iter().map(indexed).collect(),
+            jobs: Vec::new(),
+            now: self.now(),
+        }
+    }
+
+    /// The commit of a consolidation as it stands now.
+    pub(in crate::store::conformance) async fn consolidation(
+        &self,
+        session: SessionId,
+        new: Vec<Memory>,
+    ) -> ConsolidationCommit {
+        let snapshot = self.snapshot(session).await;
+        ConsolidationCommit {
+            erase_epoch: snapshot.erase_epoch,
+            from_seq: snapshot.session.last_consolidated,
+            to_seq: snapshot.last_closed,
+            new: new.into_iter().map(indexed).collect(),
+            strengthened: Vec::new(),
+            jobs: Vec::new(),
+            now: self.now(),
+        }
     }
 }
 
@@ -122,6 +160,14 @@ impl World {
         }
     }
 
+    /// What was said, word for word.
+    pub(in crate::store::conformance) fn chunk(&self, content: &str, message: &Message) -> Memory {
+        Memory {
+            layer: Layer::Episodic,
+            ..self.learned(content, &[message])
+        }
+    }
+
     /// Stores a memory and returns what the store returns for it.
     pub(in crate::store::conformance) async fn remembered(&self, memory: Memory) -> Memory {
         let items = vec![indexed(memory)];
@@ -132,6 +178,25 @@ impl World {
             .value
             .pop()
             .unwrap()
+    }
+
+    /// The wish to forget a memory alone, in whatever version it is.
+    pub(in crate::store::conformance) fn forgetting(&self, id: MemoryId) -> Forgetting {
+        Forgetting {
+            id,
+            expected: None,
+            echoes: Vec::new(),
+            buried: Vec::new(),
+            now: self.now(),
+        }
+    }
+
+    /// Forgets, and tells how many memories went.
+    pub(in crate::store::conformance) async fn forget(&self, what: Forgetting) -> u64 {
+        match self.store.forget(self.owner, what).await.unwrap() {
+            Updated::Done(removed) => removed,
+            refused => panic!("{refused:?}"),
+        }
     }
 
     pub(in crate::store::conformance) async fn memory_row(&self, id: MemoryId) -> Option<Memory> {

@@ -23,6 +23,7 @@ impl World {
             options: TurnOptions::default(),
             reject_if_busy: false,
             replaces: None,
+            admit: true,
             max_queued: 100,
             max_open_per_owner: 1_000,
             idempotency: None,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use sqlx::{Connection, PgConnection};
 use tidemark_application::ports::jobs::{JobKind, JobRepository, NewJob};
 use tidemark_application::ports::learning::{IndexCommit, LearningRepository};
-use tidemark_application::ports::memories::{IndexedMemory, MemoryRepository};
-use tidemark_application::ports::sessions::{NewSession, SessionRepository};
+use tidemark_application::ports::memories::{Forgetting, IndexedMemory, MemoryRepository};
+use tidemark_application::ports::sessions::{NewSession, SessionRepository, Updated};
 use tidemark_application::ports::store::Idempotency;
 use tidemark_application::ports::turns::{
     AcceptTurn, CommitTurn, NewMessage, Started, TurnRepository, TurnSession,
@@ -41,6 +41,7 @@ pub(super) fn accept_turn(owner: Owner, session: TurnSession) -> AcceptTurn {
         options: TurnOptions::default(),
         reject_if_busy: false,
         replaces: None,
+        admit: true,
         max_queued: 8,
         max_open_per_owner: 1_000,
         idempotency: Some(Idempotency {
@@ -174,7 +175,15 @@ pub(super) async fn fill(store: &PostgresStore, tenant: TenantId) -> Owner {
         )
         .await
         .unwrap();
-    assert_eq!(store.forget(owner, &[gone], now()).await.unwrap(), 1);
+    let forgetting = Forgetting {
+        id: gone,
+        expected: None,
+        echoes: Vec::new(),
+        buried: Vec::new(),
+        now: now(),
+    };
+    let forgotten = store.forget(owner, forgetting).await.unwrap();
+    assert_eq!(forgotten, Updated::Done(1));
     owner
 }
 

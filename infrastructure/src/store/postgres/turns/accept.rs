@@ -9,7 +9,7 @@ use tidemark_domain::turn::{Turn, TurnStatus};
 
 use super::super::idempotency::{self, Reservation};
 use super::super::owners;
-use super::super::rows::{TurnRow, mode_name, owned_as, turn_columns};
+use super::super::rows::{TurnRow, owned_as, turn_columns};
 use super::super::sessions;
 use super::super::transaction::Abort;
 use super::{find, replace};
@@ -60,6 +60,9 @@ pub(super) async fn accept(
     let owner = wanted.owner;
     let key = wanted.idempotency.as_ref();
     match idempotency::reserve(tx, owner, key, &[wanted.id.0], wanted.now).await? {
+        Reservation::Made if !wanted.admit => {
+            return Err(Abort::Decided(AcceptError::NotAdmitted));
+        }
         Reservation::Made => {}
         Reservation::Mismatch => return Err(Abort::Decided(AcceptError::IdempotencyMismatch)),
         Reservation::Earlier(ids) => {
@@ -113,7 +116,7 @@ async fn store(
         .bind(wanted.id.0)
         .bind(session.id.0)
         .bind(&wanted.input)
-        .bind(mode_name(wanted.memory.unwrap_or(session.memory)))
+        .bind(wanted.memory.unwrap_or(session.memory).as_str())
         .bind(wanted.now)
         .bind(Json(&wanted.options))
         .fetch_one(tx)

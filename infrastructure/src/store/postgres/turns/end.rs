@@ -14,7 +14,7 @@ use tidemark_domain::turn::{
 };
 
 use super::super::jobs::{self, enqueue_sql};
-use super::super::rows::{TurnRow, finish_name, owned_as, turn_columns};
+use super::super::rows::{TurnRow, owned_as, turn_columns};
 use super::super::transaction::Abort;
 use super::write;
 
@@ -141,7 +141,7 @@ async fn end(
         .bind(end.terminal_seq)
         .bind(end.text)
         .bind(end.message.map(|id| id.0))
-        .bind(end.finish_reason.map(finish_name))
+        .bind(end.finish_reason.map(FinishReason::as_str))
         .bind(end.usage.map(Json))
         .bind(Json(end.recalled))
         .bind(end.problem.map(Json))

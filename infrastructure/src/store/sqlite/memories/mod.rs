@@ -7,16 +7,16 @@ mod write;
 
 use async_trait::async_trait;
 use tidemark_application::ports::memories::{
-    IndexedMemory, LexicalRows, MemoryFilter, MemoryRepository,
+    Forgetting, IndexedMemory, LexicalRows, MemoryFilter, MemoryRepository,
 };
-use tidemark_application::ports::sessions::CreateError;
+use tidemark_application::ports::sessions::{CreateError, Updated};
 use tidemark_application::ports::store::{Created, Cursor, Idempotency, Page, StoreResult};
 use tidemark_domain::ids::{MemoryId, MessageId, Owner, Timestamp};
 use tidemark_domain::memory::{Memory, Scope};
 use tidemark_domain::session::Message;
 
 pub(super) use self::read::any_current;
-pub(super) use self::remove::withdraw;
+pub(super) use self::remove::{expire, withdraw};
 pub(super) use self::write::{add, add_sources, teaching};
 use super::{SqliteStore, lexical, messages};
 
@@ -57,7 +57,7 @@ impl MemoryRepository for SqliteStore {
     }
 
     async fn memories(&self, owner: Owner, ids: &[MemoryId]) -> StoreResult<Vec<Memory>> {
-        read::by_ids(&self.readers, owner, ids).await
+        read::by_ids(&self.readers, owner, ids, None).await
     }
 
     async fn list_memories(
@@ -70,10 +70,9 @@ impl MemoryRepository for SqliteStore {
         read::list(&self.readers, owner, filter, after, limit).await
     }
 
-    async fn forget(&self, owner: Owner, ids: &[MemoryId], now: Timestamp) -> StoreResult<u64> {
-        let ids = ids.to_vec();
+    async fn forget(&self, owner: Owner, what: Forgetting) -> StoreResult<Updated<u64>> {
         self.writer
-            .write(move |c| Box::pin(remove::forget(c, owner, ids, now)))
+            .write(move |c| Box::pin(remove::forget(c, owner, what)))
             .await
     }
 
@@ -109,7 +108,7 @@ impl MemoryRepository for SqliteStore {
         owner: Owner,
         identities: &[String],
     ) -> StoreResult<Vec<(String, Memory)>> {
-        read::by_identities(&self.readers, owner, identities).await
+        read::by_identities(&self.readers, owner, identities, None).await
     }
 
     async fn unindexed(&self, owner: Owner, limit: u32) -> StoreResult<Vec<Message>> {

@@ -12,18 +12,34 @@ use super::memory_columns;
 use crate::store::sqlite::errors::store_error;
 use crate::store::sqlite::rows::{self, Row, fingerprint, hex_list, json, micros, owned};
 use crate::store::sqlite::sessions::{behind, page};
-use crate::store::sqlite::statements::statements;
+use crate::store::sqlite::statements::{database_now, statements};
+
+/// Not expired at a time, or by the database's clock when none is given.
+macro_rules! unexpired {
+    ($at:literal) => {
+        concat!(
+            "(m.expires_at IS NULL OR m.expires_at > coalesce(",
+            $at,
+            ", ",
+            database_now!(),
+            "))"
+        )
+    };
+}
 
 statements! {
     BY_IDS = concat!("SELECT ", memory_columns!(), " FROM memories m \
-                      WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.id IN (SELECT unhex(value) FROM json_each(?3))");
+                      WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.id IN (SELECT unhex(value) FROM json_each(?3)) AND ",
+                      unexpired!("?4"));
     /// `lower` knows ASCII alone, which is what is promised.
     LIST = concat!("SELECT ", memory_columns!(), " FROM memories m \
                     WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND (m.created_at, m.id) < (?3, ?4) \
                     AND (?5 IS NULL OR m.scope = ?5) AND (?6 IS NULL OR m.kind = ?6) AND (?7 IS NULL OR m.layer = ?7) \
-                    AND (?8 IS NULL OR m.state = ?8) AND (?9 IS NULL OR m.session_id = ?9) \
+                    AND (?8 IS NULL OR m.state = ?8) \
+                    AND (?9 IS NULL OR m.session_id = ?9 OR EXISTS (SELECT 1 FROM memory_sources l \
+                        WHERE l.tenant_id = ?1 AND l.owner_id = ?2 AND l.memory_id = m.id AND +l.session_id = ?9)) \
                     AND (?10 IS NULL OR instr(lower(m.content), lower(?10)) > 0) \
-                    AND m.created_at >= ?11 AND (?12 IS NULL OR m.created_at < ?12) \
+                    AND m.created_at >= ?11 AND (?12 IS NULL OR m.created_at < ?12) AND ", unexpired!("NULL"), " \
                     ORDER BY m.created_at DESC, m.id DESC LIMIT ?13");
     PREFERENCES = concat!("SELECT ", memory_columns!(), " FROM memories m \
                            WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.state = 'current' AND m.scope = 'user_profile' \
@@ -33,11 +49,12 @@ statements! {
                                  SELECT DISTINCT o.memory_id FROM json_each(?3) asked \
                                  CROSS JOIN memory_sources o INDEXED BY memory_sources_by_message \
                                  ON o.tenant_id = ?1 AND o.owner_id = ?2 AND o.message_id = unhex(asked.value)) learned \
-                             CROSS JOIN memories m ON m.tenant_id = ?1 AND m.owner_id = ?2 AND m.id = learned.memory_id");
+                             CROSS JOIN memories m ON m.tenant_id = ?1 AND m.owner_id = ?2 AND m.id = learned.memory_id \
+                             WHERE ", unexpired!("NULL"));
     BY_IDENTITIES = concat!("SELECT m.identity, ", memory_columns!(), " FROM json_each(?3) asked CROSS JOIN memories m INDEXED BY memories_by_identity \
                              ON m.tenant_id = ?1 AND m.owner_id = ?2 AND m.fingerprint = unhex(asked.value ->> 0) \
                              AND m.identity = asked.value ->> 1 \
-                             WHERE m.state = 'current' AND m.layer = 'semantic'");
+                             WHERE m.state = 'current' AND m.layer = 'semantic' AND ", unexpired!("?4"));
 }
 
 fn read_all(found: &[SqliteRow]) -> StoreResult<Vec<Memory>> {
@@ -48,9 +65,11 @@ pub(super) async fn by_ids(
     executor: impl SqliteExecutor<'_>,
     owner: Owner,
     ids: &[MemoryId],
+    at: Option<Timestamp>,
 ) -> StoreResult<Vec<Memory>> {
     let found = owned(BY_IDS, owner)
         .bind(hex_list(ids.iter().map(|id| id.0)))
+        .bind(at.map(micros))
         .fetch_all(executor)
         .await
         .map_err(store_error)?;
@@ -115,6 +134,7 @@ pub(super) async fn by_identities(
     executor: impl SqliteExecutor<'_>,
     owner: Owner,
     identities: &[String],
+    at: Option<Timestamp>,
 ) -> StoreResult<Vec<(String, Memory)>> {
     let asked: Vec<_> = identities
         .iter()
@@ -125,6 +145,7 @@ pub(super) async fn by_identities(
         .collect();
     let found = owned(BY_IDENTITIES, owner)
         .bind(json(&asked)?)
+        .bind(at.map(micros))
         .fetch_all(executor)
         .await
         .map_err(store_error)?;
@@ -139,13 +160,14 @@ pub(super) async fn by_identities(
         .collect()
 }
 
-/// Whether a current semantic memory has one of these identities.
+/// Whether a current semantic memory has one of these identities at this time.
 pub(in crate::store::sqlite) async fn any_current(
     connection: &mut SqliteConnection,
     owner: Owner,
     identities: &[String],
+    now: Timestamp,
 ) -> StoreResult<bool> {
-    Ok(!by_identities(connection, owner, identities)
+    Ok(!by_identities(connection, owner, identities, Some(now))
         .await?
         .is_empty())
 }

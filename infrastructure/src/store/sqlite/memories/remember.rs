@@ -10,29 +10,27 @@ use tidemark_domain::ids::{MemoryId, Owner, Timestamp};
 use tidemark_domain::memory::Memory;
 use uuid::Uuid;
 
-use super::{read, write};
+use super::{read, remove, write};
 use crate::store::sqlite::errors::store_error;
 use crate::store::sqlite::idempotency::{self, Earlier};
-use crate::store::sqlite::rows::{Row, fingerprint, micros, owned};
+use crate::store::sqlite::rows::{Row, fingerprint, owned};
 use crate::store::sqlite::statements::statements;
 
 statements! {
     /// Of the same layer: a chunk of a conversation with the same words is not what the caller gave, and has another scope and kind.
     PRESENT = "SELECT id FROM memories INDEXED BY memories_by_identity WHERE tenant_id = ?1 AND owner_id = ?2 AND fingerprint = ?3 AND identity = ?4 \
-               AND state = 'current' AND layer = ?5 AND (expires_at IS NULL OR expires_at > ?6) ORDER BY id LIMIT 1";
+               AND state = 'current' AND layer = ?5 ORDER BY id LIMIT 1";
 }
 
 async fn present(
     connection: &mut SqliteConnection,
     owner: Owner,
     item: &IndexedMemory,
-    now: Timestamp,
 ) -> StoreResult<Option<MemoryId>> {
     let found = owned(PRESENT, owner)
         .bind(&fingerprint(&item.identity)[..])
         .bind(&item.identity)
         .bind(item.memory.layer.as_str())
-        .bind(micros(now))
         .fetch_optional(connection)
         .await
         .map_err(store_error)?;
@@ -41,13 +39,14 @@ async fn present(
         .transpose()
 }
 
-/// The memories of these ids in their order, one as often as it is named, without those that are gone.
+/// The memories of these ids in their order, one as often as it is named, without those that are gone by then.
 async fn in_order(
     connection: &mut SqliteConnection,
     owner: Owner,
     ids: &[MemoryId],
+    now: Timestamp,
 ) -> StoreResult<Vec<Memory>> {
-    let found = read::by_ids(connection, owner, ids).await?;
+    let found = read::by_ids(connection, owner, ids, Some(now)).await?;
     let found: HashMap<MemoryId, Memory> = found.into_iter().map(|m| (m.id, m)).collect();
     Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
 }
@@ -64,22 +63,23 @@ pub(super) async fn remember(
         Earlier::Created(ids) => {
             let ids: Vec<_> = ids.into_iter().map(MemoryId).collect();
             return Ok(Created {
-                value: in_order(connection, owner, &ids).await?,
+                value: in_order(connection, owner, &ids, now).await?,
                 replayed: true,
             });
         }
         Earlier::Nothing => {}
     }
+    remove::expire(connection, owner, now).await?;
     let mut ids = Vec::with_capacity(items.len());
     for item in &items {
-        if let Some(id) = present(connection, owner, item, now).await? {
+        if let Some(id) = present(connection, owner, item).await? {
             ids.push(id);
         } else {
             write::add(connection, owner, item).await?;
             ids.push(item.memory.id);
         }
     }
-    let value = in_order(connection, owner, &ids).await?;
+    let value = in_order(connection, owner, &ids, now).await?;
     let resources: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     idempotency::record(connection, owner, key.as_ref(), &resources, now).await?;
     Ok(Created {

@@ -1,12 +1,15 @@
-//! Removing memories: forgotten by their owner, or gone with the messages behind them.
+//! Removing memories: forgotten by their owner, expired, or gone with the messages behind them.
 
 use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+use tidemark_application::ports::memories::Forgetting;
+use tidemark_application::ports::sessions::Updated;
 use tidemark_application::ports::store::StoreResult;
-use tidemark_domain::ids::{MemoryId, Owner, SessionId, Timestamp};
+use tidemark_domain::ids::{MemoryId, MessageId, Owner, SessionId, Timestamp};
 use uuid::Uuid;
 
 use crate::store::sqlite::errors::store_error;
-use crate::store::sqlite::rows::{Row, hex_list, micros, owned};
+use crate::store::sqlite::rows::{Row, fingerprint, hex_list, json, micros, owned};
 use crate::store::sqlite::statements::statements;
 
 statements! {
@@ -19,6 +22,24 @@ statements! {
     BURY = "INSERT INTO tombstones (tenant_id, owner_id, memory_id, forgotten_at) \
             SELECT tenant_id, owner_id, id, ?4 FROM memories \
             WHERE tenant_id = ?1 AND owner_id = ?2 AND id IN (SELECT unhex(value) FROM json_each(?3)) ON CONFLICT DO NOTHING";
+    VERSION = "SELECT version FROM memories \
+               WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3 AND (expires_at IS NULL OR expires_at > ?4)";
+    EXPIRED = "SELECT id FROM memories INDEXED BY memories_expiring WHERE tenant_id = ?1 AND owner_id = ?2 AND expires_at <= ?3";
+    BURY_PAIRS = "INSERT INTO source_tombstones (tenant_id, owner_id, message_id, fingerprint, forgotten_at) \
+                  SELECT ?1, ?2, unhex(value ->> 0), unhex(value ->> 1), ?4 FROM json_each(?3) WHERE true ON CONFLICT DO NOTHING";
+    /// Of what the messages of ?3 (memories) and ?4 (pairs) taught, that of which each source has been buried.
+    BURIED =
+        "SELECT DISTINCT m.id FROM ( \
+             SELECT s.message_id FROM memory_sources s \
+             WHERE s.tenant_id = ?1 AND s.owner_id = ?2 AND s.memory_id IN (SELECT unhex(value) FROM json_each(?3)) \
+             UNION SELECT unhex(value ->> 0) FROM json_each(?4)) asked \
+         CROSS JOIN memory_sources t INDEXED BY memory_sources_by_message \
+             ON t.tenant_id = ?1 AND t.owner_id = ?2 AND t.message_id = asked.message_id \
+         CROSS JOIN memories m ON m.tenant_id = ?1 AND m.owner_id = ?2 AND m.id = t.memory_id \
+         WHERE NOT EXISTS (SELECT 1 FROM memory_sources o \
+             WHERE o.tenant_id = ?1 AND o.owner_id = ?2 AND o.memory_id = m.id \
+             AND NOT EXISTS (SELECT 1 FROM source_tombstones b WHERE b.tenant_id = ?1 AND b.owner_id = ?2 \
+                 AND b.message_id = o.message_id AND b.fingerprint = m.fingerprint))";
     BURY_SOURCES =
         "INSERT INTO source_tombstones (tenant_id, owner_id, message_id, fingerprint, forgotten_at) \
          SELECT s.tenant_id, s.owner_id, s.message_id, m.fingerprint, ?4 \
@@ -55,23 +76,107 @@ async fn remove(connection: &mut SqliteConnection, owner: Owner, ids: &str) -> S
     with_ids(connection, REMOVE, owner, ids).await
 }
 
+/// Removes what has expired. To be called before whatever else changes an owner's memories.
+pub(in crate::store::sqlite) async fn expire(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    now: Timestamp,
+) -> StoreResult<()> {
+    let found = owned(EXPIRED, owner)
+        .bind(micros(now))
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(store_error)?;
+    let expired = ids_of(&found)?;
+    if !expired.is_empty() {
+        remove(connection, owner, &hex_list(expired)).await?;
+    }
+    Ok(())
+}
+
+/// The version of a memory that has not expired.
+async fn version(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    id: MemoryId,
+    now: Timestamp,
+) -> StoreResult<Option<i64>> {
+    let found = owned(VERSION, owner)
+        .bind(id.0)
+        .bind(micros(now))
+        .fetch_optional(connection)
+        .await
+        .map_err(store_error)?;
+    found
+        .map(|row| Row::of("memories", &row).get("version"))
+        .transpose()
+}
+
 /// Removes memories and keeps their messages from teaching them again.
 pub(super) async fn forget(
     connection: &mut SqliteConnection,
     owner: Owner,
-    ids: Vec<MemoryId>,
-    now: Timestamp,
-) -> StoreResult<u64> {
-    let ids = hex_list(ids.into_iter().map(|id| id.0));
-    for sql in [BURY, BURY_SOURCES] {
-        owned(sql, owner)
-            .bind(&ids)
-            .bind(micros(now))
-            .execute(&mut *connection)
-            .await
-            .map_err(store_error)?;
+    what: Forgetting,
+) -> StoreResult<Updated<u64>> {
+    let Some(version) = version(connection, owner, what.id, what.now).await? else {
+        return Ok(Updated::NotFound);
+    };
+    if what.expected.is_some_and(|expected| expected != version) {
+        return Ok(Updated::Stale);
     }
-    remove(connection, owner, &ids).await
+    expire(connection, owner, what.now).await?;
+    let mut ids: Vec<Uuid> = vec![what.id.0];
+    ids.extend(what.echoes.iter().map(|id| id.0));
+    let named = hex_list(ids.iter().copied());
+    let pairs = pairs_json(&what.buried)?;
+    for (sql, of) in [(BURY_SOURCES, &named), (BURY_PAIRS, &pairs)] {
+        bury(connection, sql, owner, of, what.now).await?;
+    }
+    let buried = owned(BURIED, owner)
+        .bind(&named)
+        .bind(&pairs)
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(store_error)?;
+    ids.extend(ids_of(&buried)?);
+    let ids = hex_list(ids);
+    bury(connection, BURY, owner, &ids, what.now).await?;
+    Ok(Updated::Done(remove(connection, owner, &ids).await?))
+}
+
+async fn bury(
+    connection: &mut SqliteConnection,
+    sql: &'static str,
+    owner: Owner,
+    of: &str,
+    now: Timestamp,
+) -> StoreResult<()> {
+    owned(sql, owner)
+        .bind(of)
+        .bind(micros(now))
+        .execute(connection)
+        .await
+        .map_err(store_error)?;
+    Ok(())
+}
+
+/// Messages with what they taught, as JSON: `[message, fingerprint]`, both in hexadecimal.
+fn pairs_json(pairs: &[(MessageId, String)]) -> StoreResult<String> {
+    let pairs: Vec<_> = pairs
+        .iter()
+        .map(|(message, identity)| {
+            let print = Uuid::from_bytes(fingerprint(identity));
+            (message.0.simple().to_string(), print.simple().to_string())
+        })
+        .collect();
+    json(&pairs)
+}
+
+fn ids_of(found: &[SqliteRow]) -> StoreResult<Vec<Uuid>> {
+    found
+        .iter()
+        .map(|row| Row::of("memories", row).get("id"))
+        .collect()
 }
 
 async fn orphans_among(
@@ -84,10 +189,7 @@ async fn orphans_among(
         .fetch_all(connection)
         .await
         .map_err(store_error)?;
-    found
-        .iter()
-        .map(|row| Row::of("memories", row).get("id"))
-        .collect()
+    ids_of(&found)
 }
 
 /// Takes a session's messages from `from_seq` on out of the sources of all memories, and removes those memories that had no others.

@@ -2,7 +2,8 @@
 
 use tidemark_application::ports::jobs::JobWriteError;
 use tidemark_application::ports::learning::{IndexCommit, LearningRepository};
-use tidemark_application::ports::memories::{IndexedMemory, MemoryRepository};
+use tidemark_application::ports::memories::{Forgetting, IndexedMemory, MemoryRepository};
+use tidemark_application::ports::sessions::Updated;
 use tidemark_domain::memory::analysis::document;
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State, Trust, chunk_id};
 use tidemark_domain::session::Message;
@@ -62,7 +63,8 @@ async fn indexed(fixture: &Fixture, session: SessionId) -> (Started, IndexedMemo
     let claim = fixture.store.claim_job(LEASE).await.unwrap().unwrap();
     let snapshot = fixture.store.learning_snapshot(fixture.owner, session);
     let snapshot = snapshot.await.unwrap().unwrap();
-    let memory = chunk(&started.message);
+    let mut memory = chunk(&started.message);
+    memory.memory.expires_at = Some(fixture.now + TimeDelta::hours(1));
     let commit = IndexCommit {
         erase_epoch: snapshot.erase_epoch,
         from_seq: snapshot.session.indexed_seq,
@@ -80,7 +82,7 @@ async fn a_memory_that_goes_takes_its_postings_with_it_however_it_goes() {
     let fixture = Fixture::new().await;
     let (store, owner) = (&fixture.store, fixture.owner);
     let asked = ["budget".to_owned()];
-    for way in ["forgotten", "session deleted", "turn replaced"] {
+    for way in ["forgotten", "expired", "session deleted", "turn replaced"] {
         let session = fixture.session().await;
         let (started, memory) = indexed(&fixture, session).await;
         let id = memory.memory.id;
@@ -89,7 +91,22 @@ async fn a_memory_that_goes_takes_its_postings_with_it_however_it_goes() {
         assert_eq!(sources, 1);
         match way {
             "forgotten" => {
-                assert_eq!(store.forget(owner, &[id], fixture.now).await.unwrap(), 1);
+                let forgetting = Forgetting {
+                    id,
+                    expected: None,
+                    echoes: Vec::new(),
+                    buried: Vec::new(),
+                    now: fixture.now,
+                };
+                let forgotten = store.forget(owner, forgetting).await.unwrap();
+                assert_eq!(forgotten, Updated::Done(1));
+            }
+            "expired" => {
+                let later = fixture.now + TimeDelta::hours(1);
+                store
+                    .remember(owner, Vec::new(), None, later)
+                    .await
+                    .unwrap();
             }
             "session deleted" => {
                 assert!(store.delete_session(owner, session, true).await.unwrap());

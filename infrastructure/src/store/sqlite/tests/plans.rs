@@ -41,6 +41,7 @@ async fn the_cost_of_no_statement_grows_with_what_an_owner_has_ever_stored() {
                 "(subquery",
                 "SCAN used",
                 "SCAN learned",
+                "SCAN asked",
             ];
             let walks_all =
                 step.starts_with("SCAN") && !generated.iter().any(|name| step.contains(name));

@@ -10,7 +10,7 @@ use tidemark_domain::turn::{Turn, TurnStatus};
 use super::{read, replace, turn_columns};
 use crate::store::sqlite::errors::store_error;
 use crate::store::sqlite::idempotency::{self, Earlier};
-use crate::store::sqlite::rows::{self, Row, json, micros, name, owned};
+use crate::store::sqlite::rows::{self, Row, json, micros, owned};
 use crate::store::sqlite::sessions;
 use crate::store::sqlite::statements::statements;
 
@@ -137,7 +137,7 @@ async fn add(
         .bind(accept.id.0)
         .bind(session.0)
         .bind(&accept.input)
-        .bind(name(&memory)?)
+        .bind(memory.as_str())
         .bind(micros(accept.now))
         .bind(json(&accept.options)?)
         .fetch_one(connection)
@@ -153,6 +153,9 @@ pub(super) async fn accept(
 ) -> Result<Accepted, AcceptError> {
     if let Some(accepted) = accepted_before(connection, &accept).await? {
         return Ok(accepted);
+    }
+    if !accept.admit {
+        return Err(AcceptError::NotAdmitted);
     }
     let owner = accept.owner;
     let session = session_of(connection, &accept).await?;

@@ -7,7 +7,7 @@ use tidemark_domain::turn::{Turn, terminal_seq_after};
 use super::write::keyed;
 use super::{fenced, turn_columns};
 use crate::store::sqlite::errors::store_error;
-use crate::store::sqlite::rows::{self, json, micros, name};
+use crate::store::sqlite::rows::{self, json, micros};
 use crate::store::sqlite::statements::statements;
 use crate::store::sqlite::{jobs, messages};
 
@@ -29,7 +29,7 @@ pub(super) async fn commit(
         .bind(terminal_seq_after(commit.events_used))
         .bind(&commit.answer.content)
         .bind(commit.answer.id.0)
-        .bind(name(&commit.finish_reason)?)
+        .bind(commit.finish_reason.as_str())
         .bind(json(&commit.usage)?)
         .bind(json(&commit.recalled)?)
         .bind(commit.recalled.is_empty())

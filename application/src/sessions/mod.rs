@@ -1,0 +1,3 @@
+//! What is done with whole conversations.
+
+pub mod import;

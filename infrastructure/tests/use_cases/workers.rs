@@ -1,0 +1,129 @@
+//! Derived work that fails.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidemark_application::ports::ids::Ids;
+use tidemark_application::ports::jobs::{Job, JobKind, JobState};
+use tidemark_domain::ids::TenantId;
+use tidemark_domain::turn::TurnStatus;
+use tidemark_infrastructure::model::offline::OfflineModel;
+use tidemark_infrastructure::system::UuidV7;
+use uuid::Uuid;
+
+use super::world::World;
+
+/// A defect in whatever needs a new id: a consolidation that makes a memory.
+struct NoIds;
+
+impl Ids for NoIds {
+    fn uuid(&self) -> Uuid {
+        panic!("a defect")
+    }
+}
+
+/// A session that is due for consolidation and has something to consolidate.
+async fn due() -> World {
+    let world = World::with(Arc::new(OfflineModel::default())).await;
+    let first = world.say(None, "I prefer answers as tables.").await;
+    let second = world
+        .say(Some(first.session_id), "My budget is 300k.")
+        .await;
+    assert_eq!(second.status, TurnStatus::Completed);
+    world
+}
+
+async fn jobs(world: &World, state: JobState) -> Vec<Job> {
+    world
+        .store
+        .list_jobs(TenantId::DEFAULT, Some(state), None, 100)
+        .await
+        .unwrap()
+        .items
+}
+
+async fn drain(world: &World, ids: Arc<dyn Ids>, max_attempts: i32) {
+    let workers = world.workers(ids, max_attempts);
+    while workers.step().await.unwrap() {}
+}
+
+async fn consolidated(world: &World) -> bool {
+    let page = world
+        .store
+        .list_sessions(world.owner, None, None, 1)
+        .await
+        .unwrap();
+    page.items[0].last_consolidated > 0
+}
+
+#[tokio::test]
+async fn derived_work_that_dies_is_given_up_and_kept_for_a_person_and_the_answer_stands() {
+    let world = due().await;
+    drain(&world, Arc::new(NoIds), 1).await;
+    let failed = jobs(&world, JobState::Failed).await;
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert_eq!(failed[0].kind, JobKind::Consolidate);
+    assert!(failed[0].last_error.is_some());
+    assert!(jobs(&world, JobState::Pending).await.is_empty());
+    assert!(!consolidated(&world).await);
+
+    let session = failed[0].session_id;
+    let history = world
+        .store
+        .history(world.owner, session, None, 10)
+        .await
+        .unwrap();
+    assert_eq!(history.len(), 4, "both answers are there");
+
+    world
+        .store
+        .retry_job(TenantId::DEFAULT, failed[0].id)
+        .await
+        .unwrap()
+        .unwrap();
+    drain(&world, Arc::new(UuidV7::default()), 1).await;
+    assert!(
+        consolidated(&world).await,
+        "a retry does what was left undone"
+    );
+    assert!(jobs(&world, JobState::Failed).await.is_empty());
+}
+
+#[tokio::test]
+async fn work_that_failed_once_waits_before_it_is_tried_again() {
+    let world = due().await;
+    drain(&world, Arc::new(NoIds), 3).await;
+    let pending = jobs(&world, JobState::Pending).await;
+    assert_eq!(pending.len(), 1, "{pending:?}");
+    assert_eq!(pending[0].attempts, 1);
+    let wait = pending[0].run_at - pending[0].created_at;
+    assert!(wait >= chrono::Duration::seconds(1), "{wait}");
+}
+
+#[tokio::test]
+async fn work_that_ends_its_process_again_and_again_is_given_up() {
+    let world = due().await;
+    for _ in 0..2 {
+        // A worker that claims and is never heard of again.
+        while world
+            .store
+            .claim_job(Duration::ZERO)
+            .await
+            .unwrap()
+            .is_some_and(|c| c.job.attempts < 2)
+        {}
+    }
+    drain(&world, Arc::new(UuidV7::default()), 1).await;
+    assert!(!jobs(&world, JobState::Failed).await.is_empty());
+    assert!(jobs(&world, JobState::Running).await.is_empty());
+}
+
+#[tokio::test]
+async fn what_is_derived_is_derived_in_the_end() {
+    let world = due().await;
+    drain(&world, Arc::new(UuidV7::default()), 1).await;
+    for state in [JobState::Pending, JobState::Running, JobState::Failed] {
+        assert!(jobs(&world, state).await.is_empty());
+    }
+    assert!(consolidated(&world).await);
+}
