@@ -18,7 +18,7 @@ use super::stop::{StopReason, StopSignal};
 use crate::ports::clock::Clock;
 use crate::ports::ids::Ids;
 use crate::ports::model::{ChatModel, ModelError, ModelEvent, ModelRequest, PromptMessage};
-use crate::ports::tools::ToolContext;
+use crate::ports::tools::{ToolContext, ToolError};
 use crate::ports::turns::{NewMessage, TurnKey, TurnRepository, TurnWriteError};
 use crate::settings::TurnSettings;
 use crate::tools::Toolbox;
@@ -115,8 +115,33 @@ impl std::fmt::Debug for Inference<'_> {
 /// One answer of the model: text, calls, and how it ended.
 struct Round {
     raw_text: String,
-    calls: Vec<ToolCall>,
+    calls: Vec<Wanted>,
     finish_reason: FinishReason,
+}
+
+/// A call as it is stored and told to the model again, and whether it can be done.
+struct Wanted {
+    call: ToolCall,
+    /// What the model wrote as arguments was no JSON object. Servers that read the history would refuse it for good, so that it is not kept.
+    malformed: bool,
+}
+
+fn wanted(call: ToolCall) -> Wanted {
+    let arguments = storable(call.arguments);
+    let parsed = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&arguments);
+    let malformed = parsed.is_err();
+    Wanted {
+        call: ToolCall {
+            id: storable(call.id),
+            name: storable(call.name),
+            arguments: if malformed {
+                "{}".to_owned()
+            } else {
+                arguments
+            },
+        },
+        malformed,
+    }
 }
 
 impl Inference<'_> {
@@ -206,11 +231,7 @@ impl Inference<'_> {
                     }
                 }
                 Some(Ok(ModelEvent::Reasoning(text))) => publisher.reasoning(&text).await,
-                Some(Ok(ModelEvent::ToolCall(call))) => calls.push(ToolCall {
-                    id: storable(call.id),
-                    name: storable(call.name),
-                    arguments: storable(call.arguments),
-                }),
+                Some(Ok(ModelEvent::ToolCall(call))) => calls.push(wanted(call)),
                 Some(Ok(ModelEvent::Finished { reason, usage })) => break (reason, usage),
                 Some(Err(error)) => {
                     teller.flush(publisher, progress).await?;
@@ -247,12 +268,13 @@ impl Inference<'_> {
         stop: &mut StopSignal,
     ) -> Result<(), InferenceError> {
         let said = reasoning::clean(&answer.raw_text);
+        let calls: Vec<ToolCall> = answer.calls.iter().map(|w| w.call.clone()).collect();
         self.store_step(
             NewMessage {
                 id: self.ids.message(),
                 role: Role::Assistant,
                 content: said.clone(),
-                tool_calls: answer.calls.clone(),
+                tool_calls: calls.clone(),
                 tool_call_id: None,
                 partial: false,
                 learnable: false,
@@ -269,11 +291,12 @@ impl Inference<'_> {
             role: Role::Assistant,
             content: said,
             name: None,
-            tool_calls: answer.calls.clone(),
+            tool_calls: calls,
             tool_call_id: None,
         });
-        for call in answer.calls {
-            let result = self.call_tool(&call, publisher, stop).await?;
+        for wanted in answer.calls {
+            let result = self.call_tool(&wanted, publisher, stop).await?;
+            let call = wanted.call;
             self.store_step(
                 NewMessage {
                     id: self.ids.message(),
@@ -310,12 +333,22 @@ impl Inference<'_> {
         Ok(())
     }
 
+    async fn result_of(&self, wanted: &Wanted) -> Result<String, ToolError> {
+        if wanted.malformed {
+            return Err(ToolError::BadArguments(
+                "they were no JSON object".to_owned(),
+            ));
+        }
+        self.tools.call(&self.tool_context, &wanted.call).await
+    }
+
     async fn call_tool(
         &self,
-        call: &ToolCall,
+        wanted: &Wanted,
         publisher: &mut Publisher,
         stop: &mut StopSignal,
     ) -> Result<String, InferenceError> {
+        let call = &wanted.call;
         let began = Instant::now();
         let event = |state, began: Instant| TurnEvent::Tool {
             call_id: call.id.clone(),
@@ -328,7 +361,7 @@ impl Inference<'_> {
         let outcome = tokio::select! {
             biased;
             reason = stop.stopped() => return Err(InferenceError::Stopped(reason)),
-            outcome = self.tools.call(&self.tool_context, call) => outcome,
+            outcome = self.result_of(wanted) => outcome,
         };
         let (state, result) = match outcome {
             Ok(result) => (ToolState::Finished, storable(result)),

@@ -91,6 +91,8 @@ fn token_len(text: &str) -> usize {
 fn tokens(text: &str, found: &mut Vec<Range<usize>>) {
     let mut before = None;
     let mut skip_to = 0;
+    // Where the run of token characters ends that `at` lies in: looked for once a run.
+    let mut run_end = 0;
     for (at, c) in text.char_indices() {
         let starts = before.is_none_or(|b: char| !b.is_ascii_alphanumeric());
         before = Some(c);
@@ -98,7 +100,10 @@ fn tokens(text: &str, found: &mut Vec<Range<usize>>) {
             continue;
         }
         let rest = &text[at..];
-        let len = token_len(rest);
+        if at >= run_end {
+            run_end = at + token_len(rest);
+        }
+        let len = run_end - at;
         let token = &rest[..len];
         let prefixed = PREFIXES.iter().any(|(prefix, fewest)| {
             token
@@ -114,7 +119,7 @@ fn tokens(text: &str, found: &mut Vec<Range<usize>>) {
             })
         });
         let web_token =
-            token.starts_with("eyJ") && token.len() >= 20 && token.matches('.').count() >= 2;
+            token.starts_with("eyJ") && token.len() >= 20 && token.matches('.').nth(1).is_some();
         if prefixed || aws || web_token {
             found.push(at..at + len);
             skip_to = at + len;
@@ -172,13 +177,17 @@ fn authorisation(text: &str, found: &mut Vec<Range<usize>>) {
     }
 }
 
+/// The login of an address is no longer than this, in bytes. Ours: it bounds the work on a hostile text.
+const LONGEST_LOGIN: usize = 2_048;
+
 /// The password of `scheme://user:password@host`.
 fn addresses(text: &str, found: &mut Vec<Range<usize>>) {
     for (at, mark) in text.match_indices("://") {
         let start = at + mark.len();
-        let end = text[start..]
+        let most = text.floor_char_boundary(start.saturating_add(LONGEST_LOGIN));
+        let end = text[start..most]
             .find(|c: char| c.is_whitespace() || "/\"'<>`，。".contains(c))
-            .map_or(text.len(), |i| start + i);
+            .map_or(most, |i| start + i);
         let authority = &text[start..end];
         if let Some((login, _)) = authority.rsplit_once('@')
             && let Some((user, password)) = login.split_once(':')

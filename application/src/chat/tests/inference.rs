@@ -203,6 +203,27 @@ async fn a_model_that_never_stops_calling_tools_fails() {
 }
 
 #[tokio::test]
+async fn arguments_that_are_no_object_are_answered_and_not_kept() {
+    for bad in ["{\"query\": \"bud", "[1]", "", "null"] {
+        let call = ToolCall {
+            id: "a".to_owned(),
+            name: "echo".to_owned(),
+            arguments: bad.to_owned(),
+        };
+        let answer = vec![
+            Ok(ModelEvent::ToolCall(call)),
+            Ok(finished(FinishReason::ToolCalls)),
+        ];
+        let played = play(vec![answer, says(&["done"])], None, false).await;
+        played.outcome.unwrap();
+        let asked = &played.requests[1].messages;
+        assert_eq!(asked[0].tool_calls[0].arguments, "{}");
+        assert!(asked[1].content.starts_with("error: "), "{bad}");
+        assert!(!played.diary.contains(&"call the tool".to_owned()));
+    }
+}
+
+#[tokio::test]
 async fn a_character_that_no_store_keeps_is_neither_shown_nor_stored() {
     let played = play(vec![says(&["four\0 five"])], None, false).await;
     assert_eq!(played.outcome.unwrap().raw_text, "four five");

@@ -37,6 +37,11 @@ const CHINESE_LINKS: [&str; 14] = [
     "叫",
 ];
 
+/// A password, with the words that may follow it, is no longer than this, in bytes. Ours: it bounds the work on a hostile text.
+const LONGEST_VALUE: usize = 4_096;
+/// What stands between a name and its verb is no longer than this, in bytes.
+const LONGEST_PHRASE: usize = 128;
+
 pub(super) fn values(text: &str, found: &mut Vec<Range<usize>>) {
     let lower = text.to_ascii_lowercase();
     let names = STRONG
@@ -44,12 +49,18 @@ pub(super) fn values(text: &str, found: &mut Vec<Range<usize>>) {
         .into_iter()
         .chain(WEAK.map(|n| (n, false)));
     for (name, strong) in names {
+        // A name inside a value that is taken out anyway is not looked at: each part of a text is looked through once a name.
+        let mut covered = 0;
         for (at, _) in lower.match_indices(name) {
             let end = at + name.len();
+            if at < covered {
+                continue;
+            }
             if name.is_ascii() && !stands_alone(&lower, at, end) {
                 continue;
             }
             if let Some(value) = after(text, &lower, end, strong, lower[..at].ends_with("--")) {
+                covered = value.end;
                 found.push(value);
             } else if let Some(value) = before(text, &lower, at, strong) {
                 found.push(value);
@@ -85,7 +96,7 @@ fn after(text: &str, lower: &str, at: usize, strong: bool, option: bool) -> Opti
     }
     match link {
         Link::Sign if strong || looks_secret(value) => Some(token),
-        Link::Copula if strong => Some(start..clause_end(text, token.end)),
+        Link::Copula if strong => Some(start..clause_end(text, token.end, LONGEST_VALUE)),
         Link::Copula | Link::Aim if looks_secret(value) => Some(token),
         Link::None if option || looks_secret(value) && value.chars().count() >= 4 => Some(token),
         _ => None,
@@ -125,7 +136,7 @@ fn link(lower: &str, at: usize) -> Option<(usize, Link)> {
         return Some((at + tail.len(), Link::Copula));
     }
     // "my password for the bank is …": a short phrase may come between.
-    let clause = &lower[at..clause_end(lower, at)];
+    let clause = &lower[at..clause_end(lower, at, LONGEST_PHRASE)];
     let between = [
         " for ",
         " of ",
@@ -209,6 +220,11 @@ fn is_no_value(value: &str) -> bool {
         || NO_VALUE_CHINESE.iter().any(|w| value.starts_with(w))
 }
 
+/// The text from there on, `most` bytes at the most.
+fn bounded(text: &str, from: usize, most: usize) -> &str {
+    &text[from..text.floor_char_boundary(from.saturating_add(most))]
+}
+
 fn skip(text: &str, from: usize, matches: impl Fn(char) -> bool) -> usize {
     text[from..]
         .find(|c| !matches(c))
@@ -227,7 +243,7 @@ fn quoted(text: &str, at: usize) -> Option<Range<usize>> {
         _ => return None,
     };
     let start = at + open.len_utf8();
-    let len = text[start..].find(close)?;
+    let len = bounded(text, start, LONGEST_VALUE).find(close)?;
     (len > 0).then_some(start..start + len)
 }
 
@@ -244,22 +260,22 @@ fn token(text: &str, at: usize) -> Range<usize> {
 }
 
 /// Where the clause goes no further: a mark before a space, a line's end, a Chinese mark, or "and", "but".
-fn clause_end(text: &str, from: usize) -> usize {
-    let rest = &text[from..];
-    let mut chars = rest.char_indices().peekable();
-    while let Some((i, c)) = chars.next() {
-        let next = chars.peek().map(|&(_, n)| n);
+/// Looked through for `most` bytes at the most.
+fn clause_end(text: &str, from: usize, most: usize) -> usize {
+    let rest = bounded(text, from, most);
+    for (i, c) in rest.char_indices() {
+        let next = text[from + i + c.len_utf8()..].chars().next();
         let ends = match c {
             '\n' | '，' | '。' | '；' | '！' | '？' => true,
             '.' | ',' | ';' | '!' | '?' => next.is_none_or(char::is_whitespace),
             ' ' => [" and ", " but ", " so "]
                 .iter()
-                .any(|w| rest[i..].starts_with(w)),
+                .any(|w| text[from + i..].starts_with(w)),
             _ => false,
         };
         if ends {
             return from + i;
         }
     }
-    text.len()
+    from + rest.len()
 }

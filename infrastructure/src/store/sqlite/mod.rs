@@ -39,6 +39,7 @@ impl SqliteStore {
     /// # Errors
     /// [`OpenError`], naming the file.
     pub async fn open(options: SqliteOptions) -> Result<Self, OpenError> {
+        let options = options.resolved();
         let lock = options::lock(&options.path)?;
         let cannot_open = |source| OpenError::Open {
             path: options.path.clone(),

@@ -48,6 +48,14 @@ impl SqliteOptions {
         }
     }
 
+    /// With the file's own path in place of links to it: the lock beside it must be one, whatever name it is opened by.
+    pub(super) fn resolved(self) -> Self {
+        Self {
+            path: std::fs::canonicalize(&self.path).unwrap_or(self.path),
+            ..self
+        }
+    }
+
     fn connection(&self) -> SqliteConnectOptions {
         SqliteConnectOptions::new()
             .filename(&self.path)

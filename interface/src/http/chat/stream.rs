@@ -1,7 +1,7 @@
 //! `GET /v1/chat/stream`: for a bare `EventSource`, which can only get (C3, C5).
 
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -75,6 +75,13 @@ pub async fn chat_stream(
     headers: HeaderMap,
     request: axum::extract::Request,
 ) -> Result<Response, Problem> {
+    if request.method() == Method::HEAD {
+        // Whoever wants the headers alone asks nothing.
+        return Err(Problem::new(
+            Code::MethodNotAllowed,
+            "this address does not know that method",
+        ));
+    }
     if let Some(last) = sse::last_event_id(&headers)? {
         let reasoning = wants_reasoning(request.uri().query().unwrap_or_default());
         return sse::stream(&app, caller.owner, Place::behind(last), reasoning).await;

@@ -15,6 +15,15 @@ async fn a_second_opening_of_the_same_file_is_refused_with_its_name_until_the_fi
 }
 
 #[tokio::test]
+async fn a_link_to_the_file_is_the_same_file() {
+    let fixture = Fixture::new().await;
+    let link = fixture.directory.path().join("link.db");
+    std::os::unix::fs::symlink(path(fixture.directory.path()), &link).unwrap();
+    let refused = SqliteStore::open(SqliteOptions::new(link)).await;
+    assert!(matches!(refused.unwrap_err(), OpenError::InUse { .. }));
+}
+
+#[tokio::test]
 async fn a_file_in_a_missing_directory_or_that_is_no_database_is_refused_with_its_name() {
     let directory = tempfile::tempdir().unwrap();
     let missing = directory.path().join("absent").join("tidemark.db");
