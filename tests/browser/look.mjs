@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { lastTurn, send, test, untilTurn, untilWords } from './lib.mjs';
 
-const LONG = 'count [[tokens=150 delay_ms=30]]';
+const LONG = 'count [[tokens=250 delay_ms=40]]';
 
 await test('the page holds in both languages, on a desk and on a phone', async (visitor) => {
   await phone(await visitor.arrive({ locale: 'zh-CN', viewport: { width: 380, height: 600 }, hasTouch: true, isMobile: true, colorScheme: 'dark' }));
