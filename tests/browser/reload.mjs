@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { lastTurn, send, test, untilTurn, untilWords, words } from './lib.mjs';
 
-const SLOW = 'count [[tokens=150 delay_ms=120]]';
+const SLOW = 'count [[tokens=120 delay_ms=100]]';
 
 await test('a reload in mid-answer loses and repeats nothing', async (visitor) => {
   const page = await visitor.arrive();
