@@ -62,7 +62,7 @@ async fn kills(store: Store) {
         .model(&model)
         .with("TIDEMARK_TURN__LEASE_SECONDS", "2");
     let setup = setup
-        .with("TIDEMARK_LEARNING__LEASE_SECONDS", "2")
+        .with("TIDEMARK_LEARNING__LEASE_SECONDS", "5")
         .with("TIDEMARK_LEARNING__THRESHOLD", &THRESHOLD.to_string());
     let mut server = setup.start().await;
     let line = Arc::new(Line::to(server.client()));
