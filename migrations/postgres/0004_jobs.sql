@@ -38,9 +38,8 @@ RETURNS TABLE (tenant_id uuid, owner_id bigint, job_id uuid)
 LANGUAGE sql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp
 AS $$
-    UPDATE jobs j
-    SET state = 'running', attempts = j.attempts + 1, token = j.token + 1, lease_until = clock_timestamp() + lease
-    FROM (
+    -- Materialized, or a plan may ask for the one due job once for each job there is, and claim as many.
+    WITH due AS MATERIALIZED (
         SELECT d.tenant_id, d.owner_id, d.id
         FROM jobs d
         WHERE d.run_at <= statement_timestamp()
@@ -48,7 +47,10 @@ AS $$
         ORDER BY d.run_at, d.id
         LIMIT 1
         FOR UPDATE SKIP LOCKED
-    ) due
+    )
+    UPDATE jobs j
+    SET state = 'running', attempts = j.attempts + 1, token = j.token + 1, lease_until = clock_timestamp() + lease
+    FROM due
     WHERE j.tenant_id = due.tenant_id AND j.owner_id = due.owner_id AND j.id = due.id
     RETURNING j.tenant_id, j.owner_id, j.id
 $$;
