@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use metrics::counter;
 use tokio::sync::Notify;
+use tokio::task::{JoinError, JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
@@ -19,6 +20,9 @@ use crate::settings::LearningSettings;
 
 /// How often a worker decides anew when something moved under it, before it lets the job rest.
 const CONFLICT_TRIES: u32 = 5;
+
+/// How often a lease is renewed within its length: two renewals may fail before it lapses.
+const RENEWALS_A_LEASE: u32 = 3;
 
 /// What workers are made of.
 #[derive(Clone)]
@@ -91,7 +95,7 @@ impl Workers {
         let claimed = claim.clone();
         // A task of its own: a panic in a decision is this job's failure, not the worker's end.
         let work = tokio::spawn(async move { this.apply(&claimed).await }.instrument(span));
-        let outcome = match work.await {
+        let outcome = match self.keep(&claim, work).await {
             Ok(outcome) => outcome.map_err(|e| (e.to_string(), matches!(e, JobWriteError::Lost))),
             Err(_) => Err(("the job's task died".to_owned(), false)),
         };
@@ -105,6 +109,36 @@ impl Workers {
             Err((error, false)) => self.record_failure(&claim, &error).await,
         }
         Ok(true)
+    }
+
+    /// Waits for the work and renews its lease meanwhile, so that only a process that is dead or stopped loses a job. Work whose job was
+    /// lost all the same is ended: whatever it decided would be refused.
+    async fn keep<T>(
+        &self,
+        claim: &ClaimedJob,
+        mut work: JoinHandle<Result<T, JobWriteError>>,
+    ) -> Result<Result<T, JobWriteError>, JoinError> {
+        let pause = self.settings.lease / RENEWALS_A_LEASE;
+        loop {
+            tokio::select! {
+                outcome = &mut work => return outcome,
+                () = tokio::time::sleep(pause) => {}
+            }
+            match self.store.renew_job(claim, self.settings.lease).await {
+                // The work itself removes its job with what it commits: it has the last word.
+                Err(JobWriteError::Lost) => match tokio::time::timeout(pause, &mut work).await {
+                    Ok(outcome) => return outcome,
+                    Err(_) => {
+                        work.abort();
+                        return Ok(Err(JobWriteError::Lost));
+                    }
+                },
+                Err(error) => {
+                    tracing::warn!(%error, job = %claim.job.id, "a job's lease was not renewed")
+                }
+                Ok(()) => {}
+            }
+        }
     }
 
     async fn apply(&self, claim: &ClaimedJob) -> Result<(), JobWriteError> {

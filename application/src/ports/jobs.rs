@@ -138,6 +138,9 @@ pub trait JobRepository: Send + Sync + 'static {
     /// Claims the oldest job whose time has come (pending, or running with a lapsed lease), of any owner, for `lease`.
     async fn claim_job(&self, lease: Duration) -> StoreResult<Option<ClaimedJob>>;
 
+    /// Lets a claim last `lease` from now, while its worker is at it. `Lost` when somebody else has the job meanwhile, or it is gone.
+    async fn renew_job(&self, claim: &ClaimedJob, lease: Duration) -> Result<(), JobWriteError>;
+
     /// Removes a claimed job that turned out to need nothing.
     async fn finish_job(&self, claim: &ClaimedJob) -> Result<(), JobWriteError>;
 

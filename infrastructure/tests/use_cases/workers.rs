@@ -47,6 +47,30 @@ async fn drain(world: &World, ids: Arc<dyn Ids>, max_attempts: i32) {
     while workers.step().await.unwrap() {}
 }
 
+/// Does all that is due but the consolidation.
+async fn drain_index(world: &World) {
+    while let Some(claim) = world.store.claim_job(Duration::ZERO).await.unwrap() {
+        if claim.job.kind == JobKind::Consolidate {
+            world
+                .store
+                .fail_job(&claim, "later", Some(Duration::ZERO))
+                .await
+                .unwrap();
+            break;
+        }
+        world.store.finish_job(&claim).await.unwrap();
+    }
+    for job in jobs(world, JobState::Pending).await {
+        if job.kind != JobKind::Consolidate {
+            world
+                .store
+                .drop_job(TenantId::DEFAULT, job.id)
+                .await
+                .unwrap();
+        }
+    }
+}
+
 async fn consolidated(world: &World) -> bool {
     let page = world
         .store
@@ -98,6 +122,36 @@ async fn work_that_failed_once_waits_before_it_is_tried_again() {
     assert_eq!(pending[0].attempts, 1);
     let wait = pending[0].run_at - pending[0].created_at;
     assert!(wait >= chrono::Duration::seconds(1), "{wait}");
+}
+
+/// Work that takes its time.
+#[derive(Default)]
+struct SlowIds(UuidV7);
+
+impl Ids for SlowIds {
+    fn uuid(&self) -> Uuid {
+        std::thread::sleep(Duration::from_secs(1));
+        self.0.uuid()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_that_outlasts_its_lease_keeps_its_job() {
+    let world = due().await;
+    drain_index(&world).await;
+    let mut workers = world.workers(Arc::new(SlowIds::default()), 3);
+    workers.settings.lease = Duration::from_millis(300);
+    let working = tokio::spawn(async move { workers.step().await.unwrap() });
+    while jobs(&world, JobState::Running).await.is_empty() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    while !working.is_finished() {
+        let taken = world.store.claim_job(Duration::ZERO).await.unwrap();
+        assert_eq!(taken, None, "the job was taken from its worker");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(working.await.unwrap());
+    assert!(consolidated(&world).await);
 }
 
 #[tokio::test]

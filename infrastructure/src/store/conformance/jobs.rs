@@ -143,6 +143,31 @@ pub async fn a_lapsed_claim_that_nobody_took_is_still_valid(store: Arc<dyn Store
     assert!(w.jobs().await.is_empty());
 }
 
+pub async fn a_renewed_claim_does_not_lapse(store: Arc<dyn Store>) {
+    let w = World::new(store).await;
+    w.enqueued(w.session().await, JobKind::Index).await;
+    let claim = w.claim_for(SHORT).await.unwrap();
+    let long = Duration::from_mins(1);
+    w.store.renew_job(&claim, long).await.unwrap();
+    lapse().await;
+    assert_eq!(w.claim().await, None);
+    w.store.finish_job(&claim).await.unwrap();
+    assert_lost(&w.store.renew_job(&claim, long).await);
+}
+
+pub async fn a_claim_that_was_taken_over_cannot_be_renewed(store: Arc<dyn Store>) {
+    let w = World::new(store).await;
+    let (slow, second) = claimed_twice(&w, JobKind::Consolidate).await;
+    assert_lost(&w.store.renew_job(&slow, SHORT).await);
+    lapse().await;
+    assert_eq!(
+        w.claim().await,
+        None,
+        "the lease of the second was shortened"
+    );
+    w.store.finish_job(&second).await.unwrap();
+}
+
 pub async fn a_finished_job_is_gone_and_cannot_be_finished_again(store: Arc<dyn Store>) {
     let w = World::new(store).await;
     let claim = w.claimed(w.session().await, JobKind::Index).await;

@@ -147,6 +147,8 @@ macro_rules! conformance {
                 many_workers_at_once_never_claim_the_same_job
                 a_lapsed_claim_is_given_to_another_and_the_first_has_lost
                 a_lapsed_claim_that_nobody_took_is_still_valid
+                a_renewed_claim_does_not_lapse
+                a_claim_that_was_taken_over_cannot_be_renewed
                 a_finished_job_is_gone_and_cannot_be_finished_again
                 a_failure_that_is_retried_waits_its_time
                 a_failure_that_is_retried_at_once_is_claimed_again

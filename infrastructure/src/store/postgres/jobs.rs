@@ -46,6 +46,10 @@ const FIND: &str = concat!(
     " FROM jobs j WHERE j.tenant_id = $1 AND j.owner_id = $2 AND j.id = $3"
 );
 
+const RENEW: &str = "
+UPDATE jobs SET lease_until = clock_timestamp() + $5 * interval '1 microsecond'
+WHERE tenant_id = $1 AND owner_id = $2 AND id = $3 AND state = 'running' AND token = $4";
+
 const REMOVE: &str = "
 DELETE FROM jobs WHERE tenant_id = $1 AND owner_id = $2 AND id = $3 AND state = 'running' AND token = $4";
 
@@ -97,6 +101,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     CLAIM,
     NAME_TENANT,
     FIND,
+    RENEW,
     REMOVE,
     GIVE_UP,
     PUT_BACK,
@@ -151,6 +156,20 @@ pub(super) async fn remove(
         .execute(tx)
         .await?;
     lost_unless(removed.rows_affected() == 1)
+}
+
+async fn renew(
+    tx: &mut PgConnection,
+    claim: &ClaimedJob,
+    lease: Duration,
+) -> Result<(), Abort<JobWriteError>> {
+    let renewed = owned(RENEW, claim.job.owner)
+        .bind(claim.job.id.0)
+        .bind(claim.token)
+        .bind(lease.as_micros() as i64)
+        .execute(tx)
+        .await?;
+    lost_unless(renewed.rows_affected() == 1)
 }
 
 fn lost_unless(held: bool) -> Result<(), Abort<JobWriteError>> {
@@ -296,6 +315,14 @@ impl JobRepository for PostgresStore {
     async fn claim_job(&self, lease: Duration) -> StoreResult<Option<ClaimedJob>> {
         self.database
             .before_tenant((), move |tx, ()| Box::pin(claim(tx, lease)))
+            .await
+    }
+
+    async fn renew_job(&self, claim: &ClaimedJob, lease: Duration) -> Result<(), JobWriteError> {
+        self.database
+            .write(claim.job.owner.tenant, claim.clone(), move |tx, claim| {
+                Box::pin(renew(tx, claim, lease))
+            })
             .await
     }
 

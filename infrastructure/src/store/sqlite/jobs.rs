@@ -45,6 +45,7 @@ statements! {
                  WHERE state = 'running' AND lease_until <= ", database_now!(), " ORDER BY run_at, id LIMIT 1) \
          ) ORDER BY run_at, id LIMIT 1) \
          RETURNING ", job_columns!());
+    RENEW = concat!("UPDATE jobs SET lease_until = ", database_now!(), " + ?5 WHERE ", claimed!());
     FINISH = concat!("DELETE FROM jobs WHERE ", claimed!());
     FAIL = concat!("UPDATE jobs SET state = 'failed', last_error = ?5, lease_until = 0 WHERE ", claimed!());
     POSTPONE = concat!(
@@ -97,6 +98,21 @@ pub(super) async fn finish(
         .await
         .map_err(store_error)?;
     still_claimed(finished.rows_affected())
+}
+
+async fn renew(
+    connection: &mut SqliteConnection,
+    claim: &ClaimedJob,
+    lease: Duration,
+) -> Result<(), JobWriteError> {
+    let renewed = owned(RENEW, claim.job.owner)
+        .bind(claim.job.id.0)
+        .bind(claim.token)
+        .bind(duration_micros(lease))
+        .execute(connection)
+        .await
+        .map_err(store_error)?;
+    still_claimed(renewed.rows_affected())
 }
 
 fn still_claimed(affected: u64) -> Result<(), JobWriteError> {
@@ -227,6 +243,13 @@ async fn drop_waiting(
 impl JobRepository for SqliteStore {
     async fn claim_job(&self, lease: Duration) -> StoreResult<Option<ClaimedJob>> {
         self.writer.write(move |c| Box::pin(claim(c, lease))).await
+    }
+
+    async fn renew_job(&self, claim: &ClaimedJob, lease: Duration) -> Result<(), JobWriteError> {
+        let claim = claim.clone();
+        self.writer
+            .write(move |c| Box::pin(async move { renew(c, &claim, lease).await }))
+            .await
     }
 
     async fn finish_job(&self, claim: &ClaimedJob) -> Result<(), JobWriteError> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sqlx::{Connection, PgConnection};
-use tidemark_application::ports::jobs::{JobKind, JobRepository, NewJob};
+use tidemark_application::ports::jobs::{JobKind, JobRepository, JobState, NewJob};
 use tidemark_application::ports::learning::{IndexCommit, LearningRepository};
 use tidemark_application::ports::memories::{Forgetting, IndexedMemory, MemoryRepository};
 use tidemark_application::ports::sessions::{NewSession, SessionRepository, Updated};
@@ -354,4 +354,47 @@ async fn work_decided_on_a_branch_that_was_replaced_is_refused() {
     );
     // The job is still there for another decision.
     assert!(store.finish_job(&claim).await.is_ok());
+}
+
+#[tokio::test]
+async fn one_claim_takes_one_job_whatever_the_statistics_say() {
+    let database = TestDatabase::create().await;
+    let store = database.store().await;
+    let owner = owner(&store, TenantId::DEFAULT).await;
+    let enqueue = async |number: usize| {
+        for _ in 0..number {
+            let mut tx = database.connection().await;
+            let session = store
+                .create_session(owner, new_session(), None)
+                .await
+                .unwrap();
+            jobs::enqueue(
+                &mut tx,
+                owner,
+                session.value.id,
+                &[job(JobKind::Index)],
+                now(),
+            )
+            .await
+            .unwrap();
+        }
+    };
+    enqueue(1).await;
+    // A table that was last looked at with one row makes nested loops over all of it look cheap.
+    database.execute("ANALYZE jobs").await;
+    enqueue(11).await;
+    for left in (0..12).rev() {
+        assert!(
+            store
+                .claim_job(Duration::from_mins(1))
+                .await
+                .unwrap()
+                .is_some()
+        );
+        let pending = store.count_jobs().await.unwrap();
+        let pending = pending
+            .iter()
+            .find(|(_, state, _)| *state == JobState::Pending);
+        assert_eq!(pending.map_or(0, |(_, _, number)| *number), left);
+    }
 }
