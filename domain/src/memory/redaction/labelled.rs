@@ -2,280 +2,345 @@
 
 use std::ops::Range;
 
-/// What is named so is secret whatever it looks like.
-const STRONG: [&str; 7] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "pwd",
-    "密码",
-    "口令",
-];
-/// What is named so is secret if it looks like it: these words have everyday meanings too.
-#[rustfmt::skip]
-const WEAK: [&str; 17] = [
-    "secret", "token", "api key", "api_key", "api-key", "apikey", "access key", "access_key", "secret_key",
-    "private key", "private_key", "credential", "pin", "密钥", "私钥", "令牌", "验证码",
-];
-/// Words after "the password is" that are no password.
-#[rustfmt::skip]
-const NO_VALUE: [&str; 46] = [
-    "a", "an", "the", "not", "no", "in", "on", "at", "by", "for", "to", "too", "so", "very", "required", "wrong",
-    "incorrect", "invalid", "missing", "expired", "stored", "hashed", "encrypted", "weak", "strong", "secure", "safe",
-    "empty", "optional", "what", "never", "always", "used", "sent", "kept", "reset", "changed", "my", "your", "our",
-    "this", "that", "it", "something", "needed", "there",
-];
-const NO_VALUE_CHINESE: [&str; 16] = [
-    "什么", "多少", "不", "错", "对的", "必", "需", "过期", "哪", "怎", "由", "一种", "一个",
-    "用来", "为了", "正确",
-];
-/// What may stand between a Chinese name and its value, longest first.
-#[rustfmt::skip]
-const CHINESE_LINKS: [&str; 14] = [
-    "现在是", "已经改成", "已改成", "改成了", "改成", "改为", "设置为", "设成", "设为", "就是", "还是", "是", "为",
-    "叫",
-];
+mod again;
+mod link;
+mod names;
+pub(super) mod value;
 
-/// A password, with the words that may follow it, is no longer than this, in bytes. Ours: it bounds the work on a hostile text.
-const LONGEST_VALUE: usize = 4_096;
-/// What stands between a name and its verb is no longer than this, in bytes.
-const LONGEST_PHRASE: usize = 128;
+use link::Link;
+use names::{Kind, NAMES};
+use value::{
+    LONGEST_PHRASE, LONGEST_VALUE, clause_end, ends_clause, is_count, is_no_value, is_plain,
+    is_reference, looks_random, looks_secret, quoted, separator, skip, token,
+};
 
-pub(super) fn values(text: &str, found: &mut Vec<Range<usize>>) {
-    let lower = text.to_ascii_lowercase();
-    let names = STRONG
-        .map(|n| (n, true))
-        .into_iter()
-        .chain(WEAK.map(|n| (n, false)));
-    for (name, strong) in names {
-        // A name inside a value that is taken out anyway is not looked at: each part of a text is looked through once a name.
-        let mut covered = 0;
-        for (at, _) in lower.match_indices(name) {
-            let end = at + name.len();
-            if at < covered {
-                continue;
-            }
-            if name.is_ascii() && !stands_alone(&lower, at, end) {
-                continue;
-            }
-            if let Some(value) = after(text, &lower, end, strong, lower[..at].ends_with("--")) {
-                covered = value.end;
-                found.push(value);
-            } else if let Some(value) = before(text, &lower, at, strong) {
-                found.push(value);
-            }
+/// Whose passwords: what "are" says of them are their values.
+#[rustfmt::skip]
+const OWNERS: [&str; 12] = ["my", "our", "your", "his", "her", "their", "the", "two", "both", "these", "old", "new"];
+/// What joins a value and the name behind it.
+#[rustfmt::skip]
+const LINKS: [&str; 14] = [" is my", " is the", " is our", " was my", " was the", " as my", " as the", " as a", " as", "是我的", "是我", "是", "作为", "做"];
+/// Words that are the password in no sentence.
+#[rustfmt::skip]
+const NO_SUBJECT: [&str; 12] = ["this", "that", "it", "what", "which", "here", "there", "where", "one", "who", "name", "security"];
+
+/// The folded text with its lower case.
+#[derive(Clone, Copy)]
+pub(super) struct Text<'a> {
+    pub(super) text: &'a str,
+    pub(super) lower: &'a str,
+}
+
+pub(super) fn values(t: Text<'_>, found: &mut Vec<Range<usize>>) {
+    // Where something was called a password: "the new one is …" speaks of it.
+    let mut mentions = Vec::new();
+    let mut named = Vec::new();
+    for (kind, words) in NAMES {
+        for word in *words {
+            behind(t, word, *kind, &mut mentions, &mut named);
+        }
+    }
+    mentions.sort_unstable();
+    again::values(t, &mentions, &mut named);
+    named.sort_unstable_by_key(|range| (range.start, range.end));
+    let mut covered = 0;
+    for range in named {
+        if range.end > covered {
+            let range = value::whole(t.text, range);
+            covered = range.end;
+            found.push(range);
         }
     }
 }
 
-/// Whether a name is a word of its own, or the end of one such as `DB_PASSWORD`.
-fn stands_alone(lower: &str, start: usize, end: usize) -> bool {
-    let before = lower[..start].chars().next_back();
-    let after = lower[end..].chars().next();
-    !before.is_some_and(|c| c.is_ascii_alphanumeric())
-        && !after.is_some_and(|c| c.is_ascii_alphanumeric() && c != 's')
-}
-
-/// The value behind a name that ends at `at`.
-fn after(text: &str, lower: &str, at: usize, strong: bool, option: bool) -> Option<Range<usize>> {
-    let at = if lower[at..].starts_with('s') && !lower[at..].starts_with("s ") {
-        at + 1
-    } else {
-        at
-    };
-    let (start, link) = link(lower, at)?;
-    let start = skip(text, start, char::is_whitespace);
-    if let Some(quoted) = quoted(text, start) {
-        return Some(quoted);
-    }
-    let token = token(text, start);
-    let value = &text[token.clone()];
-    if value.is_empty() || is_no_value(value) {
-        return None;
-    }
-    match link {
-        Link::Sign if strong || looks_secret(value) => Some(token),
-        Link::Copula if strong => Some(start..clause_end(text, token.end, LONGEST_VALUE)),
-        Link::Copula | Link::Aim if looks_secret(value) => Some(token),
-        Link::None if option || looks_secret(value) && value.chars().count() >= 4 => Some(token),
-        _ => None,
-    }
-}
-
-enum Link {
-    /// `:` or `=`.
-    Sign,
-    /// "is", 是.
-    Copula,
-    /// "to", as in "changed to".
-    Aim,
-    /// Nothing but a space.
-    None,
-}
-
-/// How a name and its value are joined, and where the value may start.
-fn link(lower: &str, at: usize) -> Option<(usize, Link)> {
-    let bare = skip(lower, at, |c| c.is_whitespace() || "\"'`*_".contains(c));
-    let rest = &lower[bare..];
-    if let Some(sign) = rest
-        .chars()
-        .next()
-        .filter(|c| matches!(c, ':' | '=' | '：' | '＝'))
-    {
-        let start = bare + sign.len_utf8();
-        return Some((skip(lower, start, |c| c == '=' || c == '>'), Link::Sign));
-    }
-    if let Some(link) = CHINESE_LINKS.iter().find(|link| rest.starts_with(**link)) {
-        return Some((
-            skip(lower, bare + link.len(), |c| "：:，, ".contains(c)),
-            Link::Copula,
-        ));
-    }
-    if let Some(tail) = ["'s ", "’s "].iter().find(|s| lower[at..].starts_with(**s)) {
-        return Some((at + tail.len(), Link::Copula));
-    }
-    // "my password for the bank is …": a short phrase may come between.
-    let clause = &lower[at..clause_end(lower, at, LONGEST_PHRASE)];
-    let between = [
-        " for ",
-        " of ",
-        " on ",
-        " at ",
-        " to ",
-        " now ",
-        " currently ",
-        " is ",
-        " was ",
-    ];
-    if between.iter().any(|b| clause.starts_with(b)) {
-        for copula in [" is ", " was "] {
-            if let Some(i) = clause.find(copula).filter(|i| *i <= 60) {
-                return Some((at + i + copula.len(), Link::Copula));
-            }
+/// The values of a name, wherever it stands.
+fn behind(
+    t: Text<'_>,
+    word: &str,
+    kind: Kind,
+    mentions: &mut Vec<usize>,
+    found: &mut Vec<Range<usize>>,
+) {
+    // A name inside a value that is taken out anyway is not looked at: each part of a text is looked through once a name.
+    let mut covered = 0;
+    for (at, _) in t.lower.match_indices(word) {
+        let end = at + word.len();
+        if at < covered || !stands_alone(t, at..end, kind) {
+            continue;
+        }
+        let name = Named { t, kind, at, end };
+        let values = name.values();
+        if kind.is_strong() {
+            mentions.push(values.last().map_or(end, |value| value.end));
+        }
+        if let Some(value) = values.last() {
+            covered = value.end;
+            found.extend(values);
+        } else {
+            found.extend(name.value_before());
         }
     }
-    for aim in [" to ", " as "] {
-        if clause.starts_with(aim) {
-            return Some((at + aim.len(), Link::Aim));
-        }
+}
+
+/// Whether a name is a word of its own, or the end of one such as `DB_PASSWORD`, `clientSecret`, `PGPASSWORD=`.
+fn stands_alone(t: Text<'_>, name: Range<usize>, kind: Kind) -> bool {
+    if !t.lower[name.clone()].is_ascii() {
+        return true;
     }
-    let next = rest.chars().next()?;
-    (next.is_ascii_graphic()).then_some((bare, Link::None))
+    let tail = &t.lower[name.end..];
+    let tail = tail.strip_prefix('s').unwrap_or(tail);
+    if tail.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        return false;
+    }
+    let head = &t.text[..name.start];
+    if !head.ends_with(|c: char| c.is_ascii_alphanumeric()) {
+        return true;
+    }
+    let hump = head.ends_with(|c: char| c.is_ascii_lowercase())
+        && t.text[name.start..].starts_with(|c: char| c.is_ascii_uppercase());
+    hump || kind == Kind::Strong && tail.starts_with(['=', ':'])
 }
 
-/// The value before its name: "hunter2 is my password", "123456是我的密码".
-fn before(text: &str, lower: &str, at: usize, strong: bool) -> Option<Range<usize>> {
-    let head = lower[..at].trim_end();
-    let links = [
-        " is my",
-        " is the",
-        " is our",
-        " as my",
-        " as the",
-        "是我的",
-        "是我",
-        "是",
-        "作为",
-        "做",
-    ];
-    let end = links
-        .iter()
-        .find_map(|link| head.strip_suffix(link))?
-        .trim_end()
-        .len();
-    let start = text[..end]
-        .char_indices()
-        .rev()
-        .take_while(|&(_, c)| c.is_ascii_graphic())
-        .last()
-        .map_or(end, |(i, _)| i);
-    let value = &text[start..end];
-    let secret = if strong {
-        value.len() >= 4 && (looks_secret(value) || !is_plain(value))
-    } else {
-        looks_secret(value)
-    };
-    secret.then_some(start..end)
+/// A name where it stands.
+struct Named<'a> {
+    t: Text<'a>,
+    kind: Kind,
+    at: usize,
+    end: usize,
 }
 
-/// A word of everyday language by its form: letters only, at most the first a capital.
-fn is_plain(value: &str) -> bool {
-    value.chars().skip(1).all(|c| c.is_ascii_lowercase()) && value.chars().all(char::is_alphabetic)
-}
-
-fn looks_secret(value: &str) -> bool {
-    let inner = value.trim_end_matches(['.', ',', '!', '?', ';', ')']);
-    inner.chars().any(|c| c.is_ascii_digit())
-        || (inner.is_ascii() && inner.chars().count() >= 16)
-        || (inner.is_ascii() && inner.contains(['@', '#', '$', '%', '^', '&', '*', '!', '_']))
-}
-
-fn is_no_value(value: &str) -> bool {
-    let word = value
-        .trim_matches(|c: char| !c.is_alphanumeric())
-        .to_ascii_lowercase();
-    (word.is_empty() && value.chars().count() < 4)
-        || NO_VALUE.contains(&word.as_str())
-        || NO_VALUE_CHINESE.iter().any(|w| value.starts_with(w))
-}
-
-/// The text from there on, `most` bytes at the most.
-fn bounded(text: &str, from: usize, most: usize) -> &str {
-    &text[from..text.floor_char_boundary(from.saturating_add(most))]
-}
-
-fn skip(text: &str, from: usize, matches: impl Fn(char) -> bool) -> usize {
-    text[from..]
-        .find(|c| !matches(c))
-        .map_or(text.len(), |i| from + i)
-}
-
-/// The inside of the quotes that open at `at`.
-fn quoted(text: &str, at: usize) -> Option<Range<usize>> {
-    let open = text[at..].chars().next()?;
-    let close = match open {
-        '"' | '\'' | '`' => open,
-        '“' => '”',
-        '‘' => '’',
-        '「' => '」',
-        '『' => '』',
-        _ => return None,
-    };
-    let start = at + open.len_utf8();
-    let len = bounded(text, start, LONGEST_VALUE).find(close)?;
-    (len > 0).then_some(start..start + len)
-}
-
-/// The word at `at`: up to a space or a Chinese mark; one in Latin script also ends where Chinese goes on.
-fn token(text: &str, at: usize) -> Range<usize> {
-    let latin = text[at..].chars().next().is_some_and(|c| c.is_ascii());
-    let end = text[at..]
-        .find(|c: char| {
-            c.is_whitespace() || "，。；！？、）”」』\"'`".contains(c) || (latin && !c.is_ascii())
-        })
-        .map_or(text.len(), |i| at + i);
-    let word = text[at..end].trim_end_matches(['.', ',', ';', ')']);
-    at..at + word.len()
-}
-
-/// Where the clause goes no further: a mark before a space, a line's end, a Chinese mark, or "and", "but".
-/// Looked through for `most` bytes at the most.
-fn clause_end(text: &str, from: usize, most: usize) -> usize {
-    let rest = bounded(text, from, most);
-    for (i, c) in rest.char_indices() {
-        let next = text[from + i + c.len_utf8()..].chars().next();
-        let ends = match c {
-            '\n' | '，' | '。' | '；' | '！' | '？' => true,
-            '.' | ',' | ';' | '!' | '?' => next.is_none_or(char::is_whitespace),
-            ' ' => [" and ", " but ", " so "]
-                .iter()
-                .any(|w| text[from + i..].starts_with(w)),
-            _ => false,
+impl Named<'_> {
+    /// The values behind the name.
+    fn values(&self) -> Vec<Range<usize>> {
+        let Text { text, lower } = self.t;
+        let plural = lower[self.end..].starts_with('s');
+        let end = self.end + usize::from(plural);
+        let Some((start, link)) = link::link(self.t, end) else {
+            return Vec::new();
         };
-        if ends {
-            return from + i;
+        // What is written together is one word, but in Chinese.
+        if link == Link::None && start == end && lower[self.at..end].is_ascii() {
+            return Vec::new();
+        }
+        let start = skip(text, start, |c| c.is_whitespace() || c == '\\');
+        if plural && link == Link::Copula && self.kind.is_strong() {
+            let all = self.list(start);
+            if !all.is_empty() || !self.is_owned() {
+                return all;
+            }
+        }
+        let Some(first) = self.value(start, link, plural) else {
+            return Vec::new();
+        };
+        let mut all = vec![first];
+        if matches!(link, Link::Copula | Link::Sign { .. }) {
+            self.more(&mut all, plural);
+        }
+        all
+    }
+
+    /// The value at `start`, if it is one.
+    fn value(&self, start: usize, link: Link, plural: bool) -> Option<Range<usize>> {
+        let Text { text, lower } = self.t;
+        let start = if link == Link::Copula {
+            link::skip_adverbs(lower, start)
+        } else {
+            start
+        };
+        let inside = quoted(text, start);
+        let word = inside.clone().unwrap_or_else(|| token(text, start));
+        let value = &text[word.clone()];
+        if value.is_empty()
+            || matches!(link, Link::Sign { .. } | Link::Suffix) && is_reference(value)
+            || self.kind == Kind::Counted && is_count(value, plural)
+        {
+            return None;
+        }
+        if inside.is_none() && is_no_value(value) {
+            let explained = self.kind.is_strong() && link == Link::Copula;
+            return explained.then(|| self.later(start)).flatten();
+        }
+        let sure = match self.kind {
+            Kind::Strong | Kind::Abbreviated => self.is_password(&word, link, inside.is_some()),
+            Kind::Terse => self.is_terse(&word, link),
+            Kind::Weak | Kind::Counted => self.is_key(&word, link, inside.is_some()),
+            Kind::Pin => is_pin(value) && !matches!(link, Link::Suffix | Link::Apposition),
+        };
+        if !sure {
+            return None;
+        }
+        let phrase = inside.is_none()
+            && self.kind.is_strong()
+            && (link == Link::Copula || matches!(link, Link::Sign { .. }) && self.begins_line());
+        if phrase {
+            return Some(word.start..clause_end(text, word.end, LONGEST_VALUE));
+        }
+        Some(word)
+    }
+
+    fn is_password(&self, word: &Range<usize>, link: Link, is_quoted: bool) -> bool {
+        let value = &self.t.text[word.clone()];
+        let ends = ends_clause(self.t.text, word.end);
+        let secret = looks_secret(value) && value.chars().count() >= 4;
+        match link {
+            Link::Sign { .. } | Link::Copula => true,
+            Link::Suffix => looks_random(value),
+            Link::Apposition => secret && !value.starts_with(['[', '#']) && !value.contains("://"),
+            Link::Aim => {
+                is_quoted || looks_secret(value) || ends && link::is_set(self.t.lower, self.at)
+            }
+            Link::Dash => is_quoted || looks_secret(value) || ends,
+            Link::None => {
+                is_quoted
+                    || secret
+                    || self.is_option()
+                    || self.kind == Kind::Abbreviated && ends && !names::is_compound(value)
+            }
         }
     }
-    from + rest.len()
+
+    fn is_terse(&self, word: &Range<usize>, link: Link) -> bool {
+        let value = &self.t.text[word.clone()];
+        match link {
+            Link::Sign { tight } => {
+                (tight || looks_random(value) || link::follows_login(self.t.lower, self.at))
+                    && !is_count(value, false)
+            }
+            Link::None => self.is_option() || looks_random(value) && !value.starts_with('-'),
+            Link::Copula | Link::Dash => looks_random(value),
+            Link::Aim | Link::Apposition | Link::Suffix => false,
+        }
+    }
+
+    fn is_key(&self, word: &Range<usize>, link: Link, is_quoted: bool) -> bool {
+        let value = &self.t.text[word.clone()];
+        let secret = looks_secret(value);
+        match link {
+            Link::Suffix => looks_random(value),
+            Link::Apposition => false,
+            Link::None => {
+                secret && value.chars().count() >= 4 && !value.starts_with('-') || self.is_option()
+            }
+            Link::Sign { .. } if is_quoted => !value.contains(char::is_whitespace),
+            // Beside Chinese words a Latin one is seldom a word.
+            Link::Sign { .. } | Link::Copula if !self.t.lower[self.at..self.end].is_ascii() => {
+                secret || value.is_ascii() && value.len() >= 6 && ends_clause(self.t.text, word.end)
+            }
+            Link::Sign { .. } | Link::Copula | Link::Aim | Link::Dash => {
+                secret && value.chars().count() >= if self.kind == Kind::Counted { 4 } else { 6 }
+            }
+        }
+    }
+
+    /// Whether the name is an option of a command: `--password`.
+    fn is_option(&self) -> bool {
+        self.t.lower[..self.at].ends_with("--")
+    }
+
+    /// Whether nothing but marks of a list stands before the name in its line.
+    fn begins_line(&self) -> bool {
+        let head =
+            self.t.text[..self.at].trim_end_matches([' ', '\t', '-', '*', '>', '#', '"', '•']);
+        head.is_empty() || head.ends_with('\n')
+    }
+
+    /// A value that comes later in the clause: "the password is the same as mine, hunter22".
+    fn later(&self, start: usize) -> Option<Range<usize>> {
+        let text = self.t.text;
+        let end = clause_end(text, start, LONGEST_PHRASE);
+        let mut at = start;
+        text[start..end]
+            .split_inclusive(char::is_whitespace)
+            .find_map(|part| {
+                let word = token(text, at);
+                at += part.len();
+                looks_random(&text[word.clone()]).then_some(word)
+            })
+    }
+
+    /// The values of "passwords are … and …".
+    fn list(&self, start: usize) -> Vec<Range<usize>> {
+        let text = self.t.text;
+        let mut all = Vec::new();
+        let first = quoted(text, start).unwrap_or_else(|| token(text, start));
+        if first.is_empty() || is_no_value(&text[first.clone()]) || !ends_clause(text, first.end) {
+            return all;
+        }
+        all.push(first);
+        self.more(&mut all, true);
+        let secret = |value: &Range<usize>| looks_secret(&text[value.clone()]);
+        if all.len() < 2 && !self.is_owned() && !all.iter().any(secret) {
+            all.clear();
+        }
+        all
+    }
+
+    /// Whether it is somebody's: "my passwords", "the passwords".
+    fn is_owned(&self) -> bool {
+        self.t.lower[..self.at]
+            .split_whitespace()
+            .next_back()
+            .is_some_and(|word| OWNERS.contains(&word) || word.ends_with("'s"))
+    }
+
+    /// Further values of a list; one that is `sure` needs not look like a password.
+    fn more(&self, all: &mut Vec<Range<usize>>, sure: bool) {
+        let text = self.t.text;
+        while let Some(start) = all.last().and_then(|last| separator(text, last.end)) {
+            let word = quoted(text, start).unwrap_or_else(|| token(text, start));
+            let value = &text[word.clone()];
+            let listed = !is_no_value(value)
+                && ends_clause(text, word.end)
+                && (looks_secret(value) && value.len() >= 4 || sure && self.kind.is_strong());
+            if value.is_empty() || !listed || self.kind == Kind::Counted && is_count(value, true) {
+                return;
+            }
+            all.push(word);
+        }
+    }
+
+    /// The value before its name: "hunter2 is my password", "123456是我的密码".
+    fn value_before(&self) -> Option<Range<usize>> {
+        let Text { text, lower } = self.t;
+        let head = lower[..self.at].trim_end();
+        let end = LINKS
+            .iter()
+            .find_map(|link| head.strip_suffix(link))?
+            .trim_end()
+            .len();
+        let start = text[..end]
+            .char_indices()
+            .rev()
+            .take_while(|&(_, c)| c.is_ascii_graphic())
+            .take(LONGEST_VALUE)
+            .last()
+            .map_or(end, |(i, _)| i);
+        let value = text[start..end].trim_matches(['"', '\'', '`']);
+        let next = token(text, skip(text, self.end, char::is_whitespace));
+        if value.len() < 4 || names::is_compound(&text[next]) {
+            return None;
+        }
+        let secret = if self.kind.is_strong() {
+            let head = text[..start].trim_end_matches(' ');
+            let first = head.is_empty()
+                || head.ends_with([
+                    '.', ',', ';', ':', '!', '?', '\n', '，', '。', '；', '！', '？',
+                ]);
+            let used = ["use ", "using ", "try ", "enter ", "type "]
+                .iter()
+                .any(|verb| lower[..start].ends_with(verb));
+            looks_secret(value)
+                || !is_plain(value)
+                || (first || used)
+                    && ends_clause(text, self.end)
+                    && !NO_SUBJECT.contains(&value.to_ascii_lowercase().as_str())
+        } else {
+            looks_secret(value)
+        };
+        secret.then_some(start..end)
+    }
+}
+
+fn is_pin(value: &str) -> bool {
+    (3..=12).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_digit() || b == b'-')
 }

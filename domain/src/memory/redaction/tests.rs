@@ -2,6 +2,8 @@
 use super::*;
 use proptest::prelude::*;
 
+mod forms;
+
 /// Text and the secret in it. The tokens are put together here so that no scanner takes this file for a leak.
 fn samples() -> Vec<(String, String)> {
     let body = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6";
