@@ -43,7 +43,7 @@ pub async fn consolidate(
         .collect();
     let identities = consolidation::keys(&behind);
     let existing = store.memories_by_identity(owner, &identities).await?;
-    let decided = consolidation::consolidate(&behind, &existing, now, &mut || ids.memory());
+    let decided = consolidation::consolidate(&behind, &existing, &[], now, &mut || ids.memory());
     let more = boundary::is_due(session.message_count, to_seq, settings.threshold)
         && to_seq < snapshot.last_closed;
     let jobs = more.then(|| NewJob {

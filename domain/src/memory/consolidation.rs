@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::analysis::normalise;
+use super::conflict::{Claim, settle};
 use super::episodic::initial_confidence;
 use super::redaction::redact;
 use super::rules::{Statement, statements};
-use super::{Kind, Layer, Memory, Scope, Source, State, Trust};
+use super::{Kind, Layer, Memory, Scope, Source, State, Trust, said_at};
 use crate::ids::{MemoryId, Timestamp};
 use crate::session::{Message, Role};
 
@@ -56,14 +57,30 @@ pub fn strengthen(confidence: f64) -> f64 {
     1.0 - (1.0 - confidence) * 0.5
 }
 
+/// The keys of which the messages say something, distinct and sorted, to look up what else is said of them.
+pub fn topics(messages: &[Message]) -> Vec<String> {
+    let mut all: Vec<String> = stated(messages)
+        .filter_map(|(message, s)| s.key_of(message.name.as_deref()))
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
 /// Takes messages into semantic memory: each statement of the person becomes one memory, and one that is known gets a source and
-/// confidence instead of a second row. `existing` are the owner's semantic memories by identity; only current ones are strengthened.
+/// confidence instead of a second row. `existing` are the owner's semantic memories by identity, of which only current ones are strengthened;
+/// `told` is all that is known of the keys of the messages ([`topics`]).
+///
+/// What is said of a key is known if a semantic memory says the same of it and holds without a break until the message: a budget that goes
+/// back to what it was is a change, not a repetition. The times until which the new ones hold are not set: whoever stores them settles
+/// the keys.
 ///
 /// Only a person's own words that may be learned from count. A message that is already a source is not counted again, so that
 /// consolidating twice is harmless.
 pub fn consolidate(
     messages: &[Message],
     existing: &[(String, Memory)],
+    told: &[Memory],
     now: Timestamp,
     new_id: &mut dyn FnMut() -> MemoryId,
 ) -> Consolidated {
@@ -72,6 +89,7 @@ pub fn consolidate(
         .filter(|(_, memory)| memory.state == State::Current && memory.layer == Layer::Semantic)
         .map(|(identity, memory)| (identity.as_str(), memory))
         .collect();
+    let mut lines = Lines::of(existing.iter().map(|(_, memory)| memory).chain(told));
     let mut out = Consolidated::default();
     let mut made: BTreeMap<String, usize> = BTreeMap::new();
     for (message, statement) in stated(messages) {
@@ -81,21 +99,98 @@ pub fn consolidate(
             seq: message.seq,
         };
         let identity = identity_of(statement.scope, statement.kind, &statement.content);
-        if let Some(memory) = known.get(identity.as_str()) {
+        let id = new_id();
+        let memory = semantic(statement, message, source, id, now);
+        if memory.key.is_some() {
+            match lines.same(&memory, &identity) {
+                Some(Known::Stored(known)) => {
+                    strengthen_known(&known, source, &mut out.strengthened);
+                }
+                Some(Known::Made(id)) => strengthen_made(id, source, &mut out.new),
+                None => {
+                    lines.add(&memory);
+                    out.new.push(memory);
+                }
+            }
+        } else if let Some(memory) = known.get(identity.as_str()) {
             strengthen_known(memory, source, &mut out.strengthened);
         } else if let Some(&at) = made.get(&identity) {
-            let memory = &mut out.new[at];
-            if !memory.sources.contains(&source) {
-                memory.sources.push(source);
-                memory.confidence = strengthen(memory.confidence);
-            }
+            strengthen_made(out.new[at].id, source, &mut out.new);
         } else {
             made.insert(identity, out.new.len());
-            out.new
-                .push(semantic(statement, message, source, new_id(), now));
+            out.new.push(memory);
         }
     }
     out
+}
+
+/// A memory that says what a statement says.
+enum Known {
+    Stored(Memory),
+    Made(MemoryId),
+}
+
+/// All that is said of each key, stored or made.
+struct Lines {
+    stored: BTreeMap<MemoryId, Memory>,
+    claims: BTreeMap<String, Vec<(Claim, Option<String>)>>,
+}
+
+impl Lines {
+    fn of<'a>(memories: impl Iterator<Item = &'a Memory>) -> Self {
+        let mut lines = Self {
+            stored: BTreeMap::new(),
+            claims: BTreeMap::new(),
+        };
+        for memory in memories {
+            if memory.key.is_some() && !lines.stored.contains_key(&memory.id) {
+                lines.add(memory);
+                lines.stored.insert(memory.id, memory.clone());
+            }
+        }
+        lines
+    }
+
+    fn add(&mut self, memory: &Memory) {
+        let (Some(claim), Some(key)) = (Claim::of(memory), &memory.key) else {
+            return;
+        };
+        let says = memory.layer == Layer::Semantic && memory.trust == Trust::User;
+        let identity = says.then(|| identity(memory));
+        self.claims
+            .entry(key.clone())
+            .or_default()
+            .push((claim, identity));
+    }
+
+    /// The semantic memory of this identity that holds without a break until this one would.
+    fn same(&self, memory: &Memory, identity: &str) -> Option<Known> {
+        let (claim, key) = (Claim::of(memory)?, memory.key.as_ref()?);
+        let line = self.claims.get(key)?;
+        let mut claims: Vec<Claim> = line.iter().map(|(claim, _)| claim.clone()).collect();
+        claims.push(claim);
+        let standings = settle(&claims);
+        let run = standings.last()?.run;
+        let (found, _) = line
+            .iter()
+            .zip(&standings)
+            .find(|((_, says), s)| s.run == run && says.as_deref() == Some(identity))?;
+        let id = found.0.id;
+        Some(match self.stored.get(&id) {
+            Some(memory) => Known::Stored(memory.clone()),
+            None => Known::Made(id),
+        })
+    }
+}
+
+fn strengthen_made(id: MemoryId, source: Source, made: &mut [Memory]) {
+    let Some(memory) = made.iter_mut().find(|memory| memory.id == id) else {
+        return;
+    };
+    if !memory.sources.contains(&source) {
+        memory.sources.push(source);
+        memory.confidence = strengthen(memory.confidence);
+    }
 }
 
 fn strengthen_known(
@@ -142,6 +237,7 @@ fn semantic(
 ) -> Memory {
     Memory {
         id,
+        key: statement.key_of(message.name.as_deref()),
         content: statement.content,
         scope: statement.scope,
         kind: statement.kind,
@@ -151,10 +247,9 @@ fn semantic(
         confidence: initial_confidence(Trust::User),
         trust: Trust::User,
         pinned: false,
-        key: statement.key,
         session_id: Some(message.session_id),
         sources: vec![source],
-        valid_from: message.created_at,
+        valid_from: said_at(message.created_at, statement.nth),
         valid_to: None,
         expires_at: None,
         created_at: now,
@@ -167,15 +262,15 @@ fn semantic(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use super::super::testing::{day, message, source};
+    use super::super::testing::{day, memory, message, source};
     use super::*;
     use uuid::Uuid;
 
     fn run(messages: &[Message], existing: &[Memory]) -> Consolidated {
-        let existing: Vec<(String, Memory)> =
+        let by_identity: Vec<(String, Memory)> =
             existing.iter().map(|m| (identity(m), m.clone())).collect();
         let mut next = 100;
-        consolidate(messages, &existing, day(5), &mut || {
+        consolidate(messages, &by_identity, existing, day(5), &mut || {
             next += 1;
             MemoryId(Uuid::from_u128(next))
         })
@@ -242,13 +337,52 @@ mod tests {
     fn what_was_superseded_and_is_said_again_is_new() {
         let messages = [message(1, Role::User, "My budget is 300k")];
         let mut old = run(&messages, &[]).new;
+        let mut by_hand = memory(5, "Budget: 400k");
+        by_hand.key.clone_from(&old[0].key);
+        by_hand.valid_from = old[0].valid_from + chrono::TimeDelta::seconds(1);
         old[0].state = State::Superseded;
-        assert_eq!(
-            run(&[message(2, Role::User, "My budget is 300k")], &old)
-                .new
-                .len(),
-            1
-        );
+        old[0].valid_to = Some(by_hand.valid_from);
+        old.push(by_hand);
+        let mut again = message(2, Role::User, "My budget is 300k");
+        again.created_at = day(3);
+        assert_eq!(run(&[again], &old).new.len(), 1);
+    }
+
+    #[test]
+    fn a_value_that_comes_back_is_a_change_and_no_repetition() {
+        let said = [
+            "Our budget is 300k",
+            "Our budget is 400k",
+            "Our budget is 300k",
+            "Our budget is 300k",
+        ];
+        let messages: Vec<Message> = (1..)
+            .zip(said)
+            .map(|(seq, text)| message(seq, Role::User, text))
+            .collect();
+        let all = run(&messages, &[]).new;
+        let sources: Vec<Vec<i64>> = all
+            .iter()
+            .map(|m| m.sources.iter().map(|s| s.seq).collect())
+            .collect();
+        assert_eq!(sources, [vec![1], vec![2], vec![3, 4]]);
+        // The same when the first two were consolidated before.
+        let mut known = run(&messages[..2], &[]).new;
+        known[0].state = State::Superseded;
+        known[0].valid_to = Some(known[1].valid_from);
+        assert_eq!(run(&messages[2..], &known).new.len(), 1);
+        assert_eq!(run(&messages[..2], &known), Consolidated::default());
+    }
+
+    #[test]
+    fn the_topics_of_messages_are_the_keys_of_what_they_become() {
+        let mut named = message(2, Role::User, "I live in Paris");
+        named.name = Some("Alice".to_owned());
+        let messages = [
+            message(1, Role::User, "Our budget is 300k. I went hiking."),
+            named,
+        ];
+        assert_eq!(topics(&messages), ["alice/home", "budget"]);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! What of a message becomes episodic memory.
 
-use super::chunk::chunks;
 use super::gate::{KEEP_FROM, importance};
 use super::redaction::redact;
-use super::rules::{Statement, statements};
-use super::{Kind, Layer, Memory, Scope, Source, State, Trust, chunk_id};
+use super::rules::{Statement, Voice, statements, statements_of};
+use super::segment::segments;
+use super::{Kind, Layer, Memory, Scope, Source, State, Trust, chunk_id, said_at};
 use crate::ids::Timestamp;
 use crate::session::{Message, Role};
 
@@ -18,11 +18,12 @@ pub fn initial_confidence(trust: Trust) -> f64 {
 ///
 /// None for messages of tools and of the system, for such as must not be learned from, and for answers that were cut. Imported messages (those
 /// without a turn) skip the gate, and when an import names the speaker each chunk starts with the name, since "I" would else be the owner.
-/// The ids depend on message and place alone, so that making them again is harmless. `now` is the time of storing.
+/// What states something of a key stands alone and has that key ([`super::segment`]). The ids depend on message and place alone, so that
+/// making them again is harmless. `now` is the time of storing.
 pub fn memories(message: &Message, now: Timestamp) -> Vec<Memory> {
-    let trust = match message.role {
-        Role::User => Trust::User,
-        Role::Assistant => Trust::Assistant,
+    let (trust, voice) = match message.role {
+        Role::User => (Trust::User, Voice::Own),
+        Role::Assistant => (Trust::Assistant, Voice::Answering),
         Role::System | Role::Tool => return Vec::new(),
     };
     if !message.learnable || message.partial {
@@ -30,15 +31,20 @@ pub fn memories(message: &Message, now: Timestamp) -> Vec<Memory> {
     }
     // Before it is cut, so that no credential lies across two chunks.
     let clean = redact(&message.content).text;
-    chunks(&clean)
+    let stated = statements_of(&clean, voice);
+    segments(&clean, &stated)
         .into_iter()
         .enumerate()
-        .filter_map(|(ordinal, chunk)| {
+        .filter_map(|(ordinal, segment)| {
+            let (chunk, statement) = (segment.text, segment.statement);
             let importance = importance(&chunk, message.role);
-            if importance < KEEP_FROM && message.turn_id.is_some() {
+            if importance < KEEP_FROM && message.turn_id.is_some() && statement.is_none() {
                 return None;
             }
-            let (scope, kind) = purport(&chunk, message.role);
+            let (scope, kind) = match statement {
+                Some(statement) => (statement.scope, statement.kind),
+                None => purport(&chunk, message.role),
+            };
             Some(Memory {
                 id: chunk_id(message.id, ordinal),
                 content: match &message.name {
@@ -49,18 +55,18 @@ pub fn memories(message: &Message, now: Timestamp) -> Vec<Memory> {
                 kind,
                 layer: Layer::Episodic,
                 state: State::Current,
-                importance,
+                importance: importance.max(statement.map_or(1, |_| KEEP_FROM)),
                 confidence: initial_confidence(trust),
                 trust,
                 pinned: false,
-                key: None,
+                key: statement.and_then(|s| s.key_of(message.name.as_deref())),
                 session_id: Some(message.session_id),
                 sources: vec![Source {
                     message_id: message.id,
                     session_id: message.session_id,
                     seq: message.seq,
                 }],
-                valid_from: message.created_at,
+                valid_from: said_at(message.created_at, statement.map_or(0, |s| s.nth)),
                 valid_to: None,
                 expires_at: None,
                 created_at: now,
@@ -113,6 +119,68 @@ mod tests {
         assert_eq!((memory.valid_from, memory.created_at), (day(2), day(3)));
         assert_eq!(memory.id, chunk_id(message.id, 0));
         assert_eq!(all, memories(&message, day(3)));
+    }
+
+    #[test]
+    fn what_is_said_of_a_key_is_a_memory_of_its_own_with_that_key() {
+        let text = "Nice to see you all again. The budget is 300k. The deadline is Friday, and we decided to use Rust.";
+        let message = message(1, Role::User, text);
+        let all = memories(&message, day(3));
+        let told: Vec<_> = all
+            .iter()
+            .map(|m| (m.content.as_str(), m.key.as_deref(), m.kind))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("Nice to see you all again.", None, Kind::Fact),
+                ("The budget is 300k.", Some("budget"), Kind::Fact),
+                ("The deadline is Friday", Some("deadline"), Kind::Fact),
+                ("and we decided to use Rust.", None, Kind::Decision),
+            ]
+        );
+        let ids: Vec<_> = all.iter().map(|m| m.id).collect();
+        assert_eq!(ids, [0, 1, 2, 3].map(|at| chunk_id(message.id, at)));
+    }
+
+    #[test]
+    fn what_a_named_speaker_says_of_themselves_is_about_that_speaker() {
+        let mut message = message(1, Role::User, "I live in Paris. Our budget is 300k.");
+        message.name = Some("Alice Ng".to_owned());
+        let keys: Vec<_> = memories(&message, day(3))
+            .into_iter()
+            .map(|m| m.key)
+            .collect();
+        assert_eq!(
+            keys,
+            [Some("alice_ng/home".to_owned()), Some("budget".to_owned())]
+        );
+    }
+
+    #[test]
+    fn what_the_model_says_of_a_key_has_the_key_too() {
+        let all = memories(
+            &message(
+                1,
+                Role::Assistant,
+                "Noted: your budget is 300k. I live in the cloud.",
+            ),
+            day(3),
+        );
+        let told: Vec<_> = all.iter().map(|m| (m.key.as_deref(), m.trust)).collect();
+        assert_eq!(
+            told,
+            [(Some("budget"), Trust::Assistant), (None, Trust::Assistant)]
+        );
+    }
+
+    #[test]
+    fn of_two_statements_of_one_key_in_one_message_the_later_holds_from_later_on() {
+        let text = "The budget is 300k. We met again. The budget is 400k.";
+        let all = memories(&message(1, Role::User, text), day(3));
+        assert_eq!(all[0].key, all[2].key);
+        assert!(all[0].valid_from < all[2].valid_from);
+        assert_eq!(all[0].valid_from, day(2));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub mod analysis;
 pub mod chunk;
+pub mod conflict;
 pub mod consolidation;
 pub mod episodic;
 pub mod gate;
@@ -11,6 +12,7 @@ pub mod recall;
 pub mod redaction;
 pub mod rules;
 pub mod scoring;
+pub mod segment;
 pub mod sentence;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -188,6 +190,12 @@ pub struct Memory {
     pub last_access: Timestamp,
     /// Rises with every change; the entity tag.
     pub version: i64,
+}
+
+/// Since when a statement of a message holds: from the message's time on, and of several about the same thing each a microsecond (the
+/// precision of the stores) after the one before it. `nth` is the number of those before it.
+pub fn said_at(message: Timestamp, nth: usize) -> Timestamp {
+    message + chrono::TimeDelta::microseconds(nth as i64)
 }
 
 /// The id of the episodic memory made of one chunk of a message.

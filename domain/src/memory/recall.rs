@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::analysis::{is_ideographic, normalise};
+use super::conflict::{Value, value};
 use super::lexical::query_terms;
 use super::prompt::{Language, line};
 use super::scoring::{Parts, Profile, RECENCY_DAYS, decay_factor, recency_factor, use_boost};
@@ -333,9 +334,9 @@ pub fn settled_by(memory: &Memory, standing: &[Memory]) -> bool {
     if memory.scope != Scope::UserProfile || memory.kind != Kind::Preference {
         return false;
     }
-    let subjects: BTreeSet<String> = standing.iter().flat_map(subjects_of).collect();
+    let subjects: Vec<(String, Value)> = standing.iter().flat_map(subjects_of).collect();
     let about = subjects_of(memory);
-    (!about.is_empty() && about.iter().all(|subject| subjects.contains(subject)))
+    (!about.is_empty() && about.iter().all(|said| is_settled(said, &subjects)))
         || standing.iter().any(|other| {
             other.id == memory.id || say_the_same(memory, other) || share_a_source(memory, other)
         })
@@ -358,7 +359,8 @@ pub fn cost(memory: &Memory, counter: &dyn TokenCounter) -> usize {
 
 /// The standing preferences that go into every prompt (B2a): current, of the person, newest first, as many as the bounds allow.
 ///
-/// Of several about the same thing only the newest is told. An episodic one is left out when a semantic one has the same message as source;
+/// Of several about the same thing only the newest is told, unless it leaves the other standing ("bullet points", and then "no tables"). An
+/// episodic one is left out when a semantic one has the same message as source;
 /// what it is about is read from its words, so that a change of mind counts before anything was consolidated.
 pub fn profile(
     preferences: Vec<Memory>,
@@ -381,12 +383,12 @@ pub fn profile(
         .map(|e| e.id)
         .collect();
     let mut said = BTreeSet::new();
-    let mut subjects = BTreeSet::new();
+    let mut subjects: Vec<(String, Value)> = Vec::new();
     let mut left = token_budget;
     let mut out = Vec::new();
     for memory in standing {
         let about = subjects_of(&memory);
-        let settled = !about.is_empty() && about.iter().all(|subject| subjects.contains(subject));
+        let settled = !about.is_empty() && about.iter().all(|said| is_settled(said, &subjects));
         if covered.contains(&memory.id) || settled || !said.insert(normalise(&memory.content)) {
             continue;
         }
@@ -401,15 +403,21 @@ pub fn profile(
     out
 }
 
-/// What a preference is about. One that also states something without a subject is never settled by others.
-fn subjects_of(memory: &Memory) -> Vec<String> {
+/// Whether what is said of a subject is said, or contradicted, by those.
+fn is_settled(said: &(String, Value), by: &[(String, Value)]) -> bool {
+    by.iter()
+        .any(|(key, value)| *key == said.0 && (*value == said.1 || value.contradicts(&said.1)))
+}
+
+/// What a preference is about, and what it says of it. One that also states something without a subject is never settled by others.
+fn subjects_of(memory: &Memory) -> Vec<(String, Value)> {
     match &memory.key {
-        Some(key) => vec![key.clone()],
+        Some(key) => vec![(key.clone(), value(key, &memory.content))],
         None => rules::statements(&memory.content)
             .into_iter()
             .filter(|s| s.kind == Kind::Preference)
-            .map(|s| s.key)
-            .collect::<Option<Vec<String>>>()
+            .map(|s| Some((s.key?, s.value)))
+            .collect::<Option<Vec<_>>>()
             .unwrap_or_default(),
     }
 }

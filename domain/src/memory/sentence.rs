@@ -1,5 +1,7 @@
 //! Where sentences end, and which of them only ask.
 
+use std::ops::Range;
+
 use super::analysis::{fold, is_ideographic};
 
 /// Marks that end a sentence wherever they stand.
@@ -21,6 +23,11 @@ pub(super) fn closes(c: char) -> bool {
 
 /// The sentences of a text, trimmed, with their marks; none is empty.
 pub fn sentences(text: &str) -> Vec<&str> {
+    ranges(text).into_iter().map(|range| &text[range]).collect()
+}
+
+/// Where the sentences of a text stand in it, in bytes.
+pub(super) fn ranges(text: &str) -> Vec<Range<usize>> {
     let mut out = Vec::new();
     let mut start = 0;
     let mut ended = false;
@@ -29,21 +36,23 @@ pub fn sentences(text: &str) -> Vec<&str> {
         let after = chars.peek().map(|&(_, next)| next);
         let end = ends_between(c, after);
         if ended && !end && !closes(c) {
-            push(&text[start..at], &mut out);
+            push(text, start..at, &mut out);
             start = at;
             ended = false;
         }
         // A closing mark keeps the end that came before it.
         ended |= end;
     }
-    push(&text[start..], &mut out);
+    push(text, start..text.len(), &mut out);
     out
 }
 
-fn push<'a>(sentence: &'a str, out: &mut Vec<&'a str>) {
+fn push(text: &str, range: Range<usize>, out: &mut Vec<Range<usize>>) {
+    let sentence = &text[range.clone()];
+    let start = range.end - sentence.trim_start().len();
     let sentence = sentence.trim();
     if !sentence.is_empty() {
-        out.push(sentence);
+        out.push(start..start + sentence.len());
     }
 }
 

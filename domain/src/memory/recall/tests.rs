@@ -89,7 +89,7 @@ fn told_answer_as_tables_then_asked_a_business_question_the_profile_still_holds_
     assert_eq!(standing.len(), 1);
     assert_eq!(standing[0].content, "Please answer as tables.");
     // And so it is once consolidated, told once.
-    let mut made = consolidation::consolidate(&[told_once], &[], day(4), &mut || {
+    let mut made = consolidation::consolidate(&[told_once], &[], &[], day(4), &mut || {
         MemoryId(Uuid::from_u128(9))
     })
     .new;

@@ -1,14 +1,20 @@
 //! The English rules. All text here is lower case with straight apostrophes.
 
-use super::{Finding, answer_key, key, taste_key};
+mod change;
+
+use super::subject::{key, taste_key, value_of};
+use super::{Finding, Value, Voice, answers, normalise};
 use crate::memory::Scope;
+
+pub(super) use change::{correction, is_subject};
 
 /// Openings that say nothing of what follows.
 #[rustfmt::skip]
 pub(super) const LEADS: &[&str] = &[
     "also ", "and ", "but ", "so ", "well ", "ok ", "okay ", "actually ", "by the way ", "btw ", "please note that ",
     "note that ", "just ", "just so you know ", "as i said ", "in general ", "generally ", "personally ",
-    "to be honest ", "honestly ", "hi ", "hello ", "- ", "* ", "that ",
+    "to be honest ", "honestly ", "hi ", "hello ", "- ", "* ", "that ", "update: ", "correction: ", "note: ", "fyi: ",
+    "good news: ", "news: ", "ps: ", "now ", "however ", "as of today ", "as of now ", "quick update: ", "heads up: ",
 ];
 /// Openings that ask to keep what follows.
 #[rustfmt::skip]
@@ -22,7 +28,7 @@ pub(super) const REMEMBER: &[&str] = &[
 const STANDING: &[&str] = &[
     "please always ", "please never ", "please avoid ", "my preference is ", "i want you to always ", "i want you to never ",
     "i'd like you to always ", "i would like you to always ", "you should always ", "you should never ",
-    "every time i ask", "whenever i ask",
+    "every time i ask", "whenever i ask", "you must always ", "you must never ",
 ];
 /// Times from which a wish holds; alone before a comma they open it.
 const FROM_NOW: &[&str] = &[
@@ -38,22 +44,42 @@ const FROM_NOW: &[&str] = &[
 const WISHES: &[&str] = &[
     "please", "always", "never", "don't", "do not", "only", "i want", "i'd like", "i would like", "i prefer",
     "you should", "answer", "reply", "respond", "use", "write", "give", "include", "show", "call me", "format",
-    "speak", "start", "end", "keep", "add", "tell me", "ask me", "explain", "provide", "present", "cite",
+    "speak", "start", "end", "keep", "add", "tell me", "ask me", "explain", "provide", "present", "cite", "no", "avoid",
+    "talk", "begin", "address me", "make",
 ];
-/// Openings of a taste or wish; what it is about follows.
+/// Openings of a taste; what it is about follows.
 #[rustfmt::skip]
 const LIKES: &[&str] = &[
-    "i prefer ", "i'd prefer ", "i would prefer ", "i always prefer ", "i usually prefer ", "i generally prefer ",
-    "i strongly prefer ", "i like ", "i really like ", "i love ", "i really love ", "i enjoy ", "i hate ",
-    "i really hate ", "i dislike ", "i don't like ", "i do not like ", "i really don't like ", "i don't enjoy ",
-    "i can't stand ", "i cannot stand ", "i no longer like ", "i don't want you to ", "i want answers ",
-    "i want your answers ", "i'm a fan of ", "i am a fan of ",
+    "i like ", "i love ", "i enjoy ", "i'm a fan of ", "i am a fan of ", "i'm a big fan of ", "i am a big fan of ", "i adore ",
+];
+/// Openings of a distaste.
+#[rustfmt::skip]
+const DISLIKES: &[&str] = &[
+    "i hate ", "i dislike ", "i don't like ", "i do not like ", "i don't enjoy ", "i do not enjoy ", "i can't stand ",
+    "i cannot stand ", "i don't love ", "i'm not a fan of ", "i am not a fan of ",
+];
+/// Openings of a wish of how things are to be.
+#[rustfmt::skip]
+const PREFERS: &[&str] = &[
+    "i prefer ", "i'd prefer ", "i would prefer ", "i'd rather have ", "i would rather have ", "i'd rather get ",
+    "i would rather get ",
+];
+/// Openings of a wish of what the model does; it counts when it is about answers.
+#[rustfmt::skip]
+const WANTS: &[&str] = &[
+    "i want ", "i'd like ", "i would like ", "i don't want ", "i do not want ", "i need ", "i only want ", "i expect ",
+];
+/// What may stand between "I" and the verb.
+#[rustfmt::skip]
+const ADVERBS: &[&str] = &[
+    "really", "do", "now", "always", "usually", "generally", "strongly", "much", "still", "also", "actually", "just",
+    "definitely", "absolutely", "personally", "currently", "honestly", "typically", "normally", "mostly", "truly",
 ];
 /// Objects that point at the talk at hand and mean nothing later.
 #[rustfmt::skip]
 const POINTING: &[&str] = &[
     "it", "that", "this", "his", "their", "its", "them", "these", "those", "your", "how", "what", "where", "to know", "to see it", "both", "you",
-    "him", "her", "all the",
+    "him", "her", "all the", "not to", "when you", "if you", "my",
 ];
 /// Openings of a request about the form of all answers.
 #[rustfmt::skip]
@@ -61,13 +87,13 @@ const ANSWERS: &[&str] = &[
     "answer", "reply", "respond", "answer me", "reply to me", "give answers", "give me answers", "give your answers",
     "format answers", "format your answers", "format your replies", "write answers", "write your answers",
     "keep answers", "keep your answers", "keep your replies", "keep it", "speak", "talk to me", "speak to me",
-    "show answers", "present answers",
+    "show answers", "present answers", "make answers", "make your answers", "keep all answers", "keep replies",
 ];
 /// How such a request goes on.
 #[rustfmt::skip]
 const FORMS: &[&str] = &[
     "as ", "in ", "with ", "using ", "only ", "always ", "never ", "briefly", "concisely", "short", "brief", "concise",
-    "to the point", "without ", "like ",
+    "to the point", "without ", "like ", "shorter", "longer", "detailed", "in detail",
 ];
 /// Requests to leave something be.
 #[rustfmt::skip]
@@ -122,45 +148,48 @@ const STATES: &[&str] = &[
     "we are working on ", "today i'm working on ",
 ];
 
-/// Owners in front of a subject.
+/// What makes a request one of the moment.
 #[rustfmt::skip]
-const OWNERS: &[&str] = &[
-    "my ", "our ", "the project's ", "the project ", "project ", "the team's ", "the ", "this project's ",
+pub(super) const ONCE: &[&str] = &[
+    "just this once", "only this once", "this one time", "just this time", "only this time", "for this one", "this once",
+    "for this answer", "for this question", "for this reply", "for this message", "just for now", "in this case only",
+    "for once",
 ];
-/// Subjects that "the" may stand in front of: without an owner only these are taken.
+/// Openings of what is not so, but might be.
 #[rustfmt::skip]
-const PROJECT: &[&str] = &[
-    "budget", "deadline", "due date", "deploy target", "deployment target", "database", "stack", "tech stack",
-    "launch date", "release date", "goal", "team size", "client", "customer", "domain", "repository", "repo",
-    "project name", "codename", "language", "framework", "architecture", "port", "api version", "main branch",
-    "default branch", "backend", "frontend", "cloud provider", "environment", "region", "deploy", "license", "licence",
+pub(super) const CONDITIONS: &[&str] = &[
+    "if ", "what if ", "suppose ", "supposing ", "assuming ", "assume ", "imagine ", "let's say ", "say ", "unless ",
+    "in case ", "provided that ", "once ", "until ", "pretend ", "hypothetically",
 ];
-/// Subjects that are about the person.
+/// Openings of a request in the form of a question.
 #[rustfmt::skip]
-const PERSONAL: &[&str] = &[
-    "name", "full name", "birthday", "age", "job", "profession", "occupation", "wife", "husband", "partner", "son",
-    "daughter", "mother", "father", "mom", "mum", "dad", "sister", "brother", "dog", "cat", "pet", "hometown", "email",
-    "email address", "phone", "phone number", "timezone", "time zone", "address", "hobby", "hobbies", "title",
-    "pronouns", "nickname", "native language", "dog's name", "cat's name", "wife's name", "husband's name",
-    "son's name", "daughter's name", "employer", "boss", "school", "diet",
-];
-/// Subjects of the talk at hand.
-#[rustfmt::skip]
-const PASSING: &[&str] = &[
-    "question", "problem", "issue", "point", "answer", "guess", "idea", "understanding", "request", "fault", "bad",
-    "pleasure", "apologies", "concern", "turn", "opinion", "feeling", "mistake", "first question", "next question",
-    "thought", "plan for today",
-];
-/// What joins a subject with its value.
-#[rustfmt::skip]
-const COPULAS: &[&str] = &[
-    " is now ", " is ", " are now ", " are ", " will be ", " was changed to ", " has changed to ", " changed to ",
-    " = ",
+const REQUESTS: &[&str] = &[
+    "can you please ", "could you please ", "would you please ", "will you please ", "can you ", "could you ",
+    "would you mind ", "would you ", "will you ", "can we ", "may i ask you to ",
 ];
 
 /// What a clause without its lead states.
-pub(super) fn finding(clause: &str) -> Option<Finding> {
-    preference(clause).or_else(|| other(clause))
+pub(super) fn finding(clause: &str, voice: Voice) -> Option<Finding> {
+    if voice == Voice::Answering {
+        return change::attribute(clause, voice);
+    }
+    no_longer(clause)
+        .or_else(|| preference(clause))
+        .or_else(|| other(clause))
+}
+
+/// A standing wish in a question; after how many bytes it begins.
+pub(super) fn request(sentence: &str) -> Option<(usize, Finding)> {
+    let rest = opening(sentence, REQUESTS)?;
+    let standing = opening(rest, &["always ", "never ", "only ever "]).is_some()
+        || FROM_NOW.iter().any(|time| rest.contains(time));
+    let rest = rest.trim_end_matches(" please");
+    let lead = sentence.find(rest)?;
+    let found = opening(rest, &["always ", "never ", "only ever "])
+        .or_else(|| opening(rest, FROM_NOW).map(|r| r.trim_start_matches([',', ' '])));
+    let wished = found.unwrap_or(rest);
+    (standing && WISHES.iter().any(|w| begins(wished, w)))
+        .then(|| (lead, Finding::preference(answers::about(rest))))
 }
 
 /// Whether what one is asked to remember says something: "remember to …" and "remember when …" do not.
@@ -176,14 +205,49 @@ pub(super) fn is_personal(clause: &str) -> bool {
     ["i ", "i'", "my "].iter().any(|w| clause.starts_with(w))
 }
 
+/// "I no longer like coffee", "I don't live in Paris any more".
+fn no_longer(clause: &str) -> Option<Finding> {
+    if !is_personal(clause) {
+        return None;
+    }
+    let without = |words: &str| {
+        clause
+            .contains(words)
+            .then(|| clause.replacen(words, " ", 1))
+    };
+    let once = without(" no longer ").or_else(|| {
+        let held = [" any more", " anymore", " any longer"]
+            .iter()
+            .find_map(|end| clause.strip_suffix(end))?;
+        [" don't ", " do not ", "'m not ", " am not "]
+            .iter()
+            .find_map(|not| {
+                let with = if not.contains('m') { "'m " } else { " " };
+                held.contains(not).then(|| held.replacen(not, with, 1))
+            })
+    })?;
+    preference(&once).or_else(|| other(&once))?.no_longer()
+}
+
 fn preference(clause: &str) -> Option<Finding> {
-    if let Some(favorite) = opening(clause, &["my favourite", "my favorite"]) {
-        let (subject, _) = split_copula(favorite)?;
-        let subject = key(subject).map(|subject| format!("favorite_{subject}"));
-        return Some(Finding::preference(subject));
+    if let Some(favorite) = opening(
+        clause,
+        &[
+            "my favourite ",
+            "my favorite ",
+            "my new favourite ",
+            "my new favorite ",
+        ],
+    ) {
+        let (subject, value) = favorite
+            .split_once(" is ")
+            .or_else(|| favorite.split_once(" are "))?;
+        let about = key(subject)
+            .map(|subject| (format!("favorite_{subject}"), Value::Is(normalise(value))));
+        return Some(Finding::preference(about));
     }
     if opening(clause, STANDING).is_some() {
-        return Some(Finding::preference(answer_key(clause)));
+        return Some(Finding::preference(answers::about(clause)));
     }
     let always = ["always ", "never "]
         .iter()
@@ -191,26 +255,24 @@ fn preference(clause: &str) -> Option<Finding> {
     if let Some(rest) = opening(clause, FROM_NOW).or(always) {
         let rest = rest.trim();
         if WISHES.iter().any(|w| begins(rest, w)) {
-            return Some(Finding::preference(answer_key(clause)));
+            return Some(Finding::preference(answers::about(clause)));
         }
         return rest.is_empty().then(Finding::opening);
     }
-    if let Some(object) = opening(clause, LIKES) {
-        let object = object.trim();
-        // "I love the actors" speaks of a film, "I prefer the metric system" of a habit.
-        let pointing = POINTING.iter().any(|w| begins(object, w))
-            || (begins(object, "the") && !clause.contains("prefer"))
-            || object == "to";
-        return (!object.is_empty() && !pointing)
-            .then(|| Finding::preference(answer_key(clause).or_else(|| taste_key(object))));
+    if let Some(found) = taste(clause) {
+        return Some(found);
     }
     let asked = clause.strip_prefix("please ").unwrap_or(clause);
     if let Some(name) = opening(asked, CALL) {
-        return (!NO_NAME.iter().any(|w| name.starts_with(w)))
-            .then(|| Finding::preference(Some("form_of_address".to_owned())));
+        return (!NO_NAME.iter().any(|w| name.starts_with(w))).then(|| {
+            Finding::preference(Some((
+                "form_of_address".to_owned(),
+                Value::Is(normalise(name)),
+            )))
+        });
     }
-    if opening(asked, AVOID).is_some() {
-        return Some(Finding::preference(answer_key(clause)));
+    if opening(asked, AVOID).is_some() || is_refused(clause) {
+        return Some(Finding::preference(answers::about(clause)));
     }
     let about_answers = ANSWERS.iter().any(|verb| {
         asked
@@ -218,57 +280,113 @@ fn preference(clause: &str) -> Option<Finding> {
             .and_then(|rest| rest.strip_prefix(' '))
             .is_some_and(|rest| FORMS.iter().any(|form| rest.starts_with(form)))
     });
-    about_answers.then(|| Finding::preference(answer_key(clause)))
+    about_answers.then(|| Finding::preference(answers::about(clause)))
+}
+
+/// "No emojis please", "please no tables".
+fn is_refused(clause: &str) -> bool {
+    let polite = clause
+        .strip_suffix(" please")
+        .or_else(|| clause.strip_prefix("please "));
+    let refused = polite
+        .or_else(|| answers::speaks_of_answers(clause).then_some(clause))
+        .and_then(|words| words.strip_prefix("no "));
+    refused.is_some_and(|what| {
+        (1..=5).contains(&what.split(' ').count())
+            && !["need", "problem", "worries", "thanks"]
+                .iter()
+                .any(|w| begins(what, w))
+    })
+}
+
+/// What one likes, prefers or wants.
+fn taste(clause: &str) -> Option<Finding> {
+    let plain = without_adverbs(clause);
+    if let Some(object) = opening(&plain, LIKES) {
+        return liking(clause, object, "like");
+    }
+    if let Some(object) = opening(&plain, DISLIKES) {
+        return liking(clause, object, "dislike");
+    }
+    if let Some(object) = opening(&plain, PREFERS) {
+        let object = object.trim();
+        let short = object.split(' ').count() <= 3 && !object.contains(" to ");
+        let about = (short || answers::speaks_of_answers(object))
+            .then(|| answers::about(clause))
+            .flatten()
+            .or_else(|| Some((taste_key(object)?, Value::Is("like".to_owned()))));
+        return (!object.is_empty() && !points(object)).then(|| Finding::preference(about));
+    }
+    let wanted = opening(&plain, WANTS)?;
+    let asked = opening(wanted, &["you to ", "for you to "]);
+    let refusing = plain.contains(" don't want ") || plain.contains(" do not want ");
+    let wish = match asked {
+        Some(wish) => refusing || preference(wish).is_some(),
+        // "a short answer" is wanted now, "short answers" always.
+        None => {
+            wanted.split(' ').count() <= 6
+                && ["answers", "replies", "responses"]
+                    .iter()
+                    .any(|all| wanted.contains(all))
+        }
+    };
+    wish.then(|| Finding::preference(answers::about(clause)))
+}
+
+fn liking(clause: &str, object: &str, how: &str) -> Option<Finding> {
+    let object = object.trim();
+    // "I love the actors" speaks of a film.
+    if object.is_empty() || points(object) || begins(object, "the") {
+        return None;
+    }
+    let about = answers::speaks_of_answers(clause)
+        .then(|| answers::about(clause))
+        .flatten()
+        .or_else(|| Some((taste_key(object)?, Value::Is(how.to_owned()))));
+    Some(Finding::preference(about))
+}
+
+fn points(object: &str) -> bool {
+    object == "to" || POINTING.iter().any(|w| begins(object, w))
+}
+
+/// "I really do prefer" as "I prefer".
+fn without_adverbs(clause: &str) -> String {
+    let Some(mut rest) = clause.strip_prefix("i ") else {
+        return clause.to_owned();
+    };
+    while let Some(shorter) = ADVERBS
+        .iter()
+        .find_map(|adverb| rest.strip_prefix(adverb)?.strip_prefix(' '))
+    {
+        if shorter.is_empty() {
+            break;
+        }
+        rest = shorter;
+    }
+    format!("i {rest}")
 }
 
 fn other(clause: &str) -> Option<Finding> {
-    if opening(clause, DECISIONS).is_some() {
-        return Some(Finding::decision());
+    if let Some(decided) = opening(clause, DECISIONS) {
+        let decided = decided
+            .trim_start_matches("that ")
+            .trim_start_matches("to ");
+        let about = change::attribute(decided, Voice::Own).and_then(|f| f.about);
+        return Some(Finding::decision(about));
     }
     if opening(clause, STATES).is_some() {
         return Some(Finding::state());
     }
+    let clause = &without_adverbs(clause);
     for (words, subject) in PERSON {
         if let Some(rest) = clause.strip_prefix(words) {
             let mood = MOODS.iter().any(|m| rest.starts_with(m));
-            return (!mood)
-                .then(|| Finding::fact(Scope::UserProfile, 3, subject.map(str::to_owned)));
+            let about = subject.map(|s| (s.to_owned(), Value::Is(normalise(rest))));
+            return (!mood).then(|| Finding::fact(Scope::UserProfile, 3, about));
         }
     }
-    attribute(clause)
-}
-
-/// "my X is Y", "our X is Y", "the X is Y".
-fn attribute(clause: &str) -> Option<Finding> {
-    let (subject, value) = split_copula(clause)?;
-    let owner = OWNERS.iter().find(|o| subject.starts_with(**o))?;
-    let subject = subject[owner.len()..].trim();
-    let words = subject.split(' ').count();
-    let empty = value.trim().is_empty()
-        || ["not sure", "that ", "to ", "what ", "how "]
-            .iter()
-            .any(|w| value.starts_with(w));
-    if subject.is_empty() || words > 4 || empty || PASSING.contains(&subject) {
-        return None;
-    }
-    if *owner == "my " && PERSONAL.contains(&subject) {
-        return Some(Finding::fact(Scope::UserProfile, 3, key(subject)));
-    }
-    if *owner == "the " && !PROJECT.contains(&subject) {
-        return None;
-    }
-    let bare = subject.strip_prefix("project ").unwrap_or(subject);
-    let importance = if PROJECT.contains(&bare) { 4 } else { 3 };
-    Some(Finding::fact(Scope::ProjectContext, importance, key(bare)))
-}
-
-/// What comes before and after the first copula.
-fn split_copula(clause: &str) -> Option<(&str, &str)> {
-    COPULAS
-        .iter()
-        .filter_map(|copula| clause.find(copula).map(|at| (at, copula.len())))
-        .min_by_key(|&(at, len)| (at, std::cmp::Reverse(len)))
-        .map(|(at, len)| (&clause[..at], &clause[at + len..]))
+    change::attribute(clause, Voice::Own)
 }
 
 fn opening<'a>(clause: &'a str, openings: &[&str]) -> Option<&'a str> {

@@ -204,3 +204,290 @@ proptest! {
         }
     }
 }
+
+/// Key and value of the only statement of a text.
+fn said(text: &str) -> (Option<String>, Value) {
+    let statement = one(text);
+    (statement.key, statement.value)
+}
+
+#[test]
+fn a_change_has_the_key_and_the_new_value_in_whatever_words_it_is_told() {
+    for text in [
+        "The budget is now 400k.",
+        "Our budget is 400k",
+        "Our new budget is $400,000.",
+        "Budget: 400k",
+        "Our updated budget: 400k",
+        "The budget changed to 400k",
+        "The budget was raised to 400k.",
+        "The budget has been increased from 300k to 400k",
+        "The budget went up to 400k",
+        "The budget has grown to 0.4 million",
+        "We raised the budget to 400k",
+        "We've just raised our budget from 300k to 400k.",
+        "They increased the project budget to 400k",
+        "I raised the budget up to 400k",
+        "Please change the budget to 400k.",
+        "Update the budget to 400k",
+        "Set the project's budget to 400k",
+        "Make the budget 400k",
+        "We have a budget of 400k",
+        "We now have a budget of 400k",
+        "The budget for the project is 400k",
+        "The budget is not 300k but 400k",
+        "The budget is 300k. Actually, make it 400k.",
+        "The budget is 300k. No wait, it's 400k",
+        "Actually, the budget is 400k",
+        "Update: the budget is 400k",
+        "预算改成40万",
+        "预算变成40万了",
+        "预算调整为40万。",
+        "预算涨到40万了",
+        "预算现在是40万",
+        "我们的预算是40万",
+        "把预算改为40万",
+        "我们把预算从30万提高到了40万",
+        "请把预算调整到40万元",
+        "项目预算已经增加到40万",
+        "预算从30万涨到40万",
+        "新的预算是40万",
+        "预算：40万",
+        "预算不是30万，而是40万",
+        "预算是30万。不对，应该是40万。",
+        "更新：预算改为40万",
+    ] {
+        assert_eq!(
+            said(text),
+            (Some("budget".to_owned()), Value::Is("400000".to_owned())),
+            "{text}"
+        );
+    }
+    for (text, key, value) in [
+        ("The deadline moved to Friday", "deadline", "friday"),
+        (
+            "We pushed the deadline back to June 5",
+            "deadline",
+            "june 5",
+        ),
+        (
+            "The deadline was postponed until next Monday",
+            "deadline",
+            "next monday",
+        ),
+        (
+            "We switched our database from Postgres to MySQL",
+            "database",
+            "mysql",
+        ),
+        ("截止日期推迟到周五", "deadline", "周五"),
+        ("我们把数据库换成MySQL了", "database", "mysql"),
+        ("I moved to Berlin", "home", "berlin"),
+        ("I now live in Berlin", "home", "berlin"),
+        ("我现在住在柏林", "home", "柏林"),
+        ("I now prefer bullet points", "answer_format", "list"),
+        (
+            "From now on answer in English",
+            "answer_language",
+            "english",
+        ),
+        ("我现在更喜欢列表形式的回答", "answer_format", "list"),
+    ] {
+        assert_eq!(
+            said(text),
+            (Some(key.to_owned()), Value::Is(value.to_owned())),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_decision_about_a_subject_changes_it() {
+    for text in [
+        "We decided to raise the budget to 400k",
+        "We agreed that the budget is 400k",
+        "我们决定把预算提高到40万",
+    ] {
+        let found = one(text);
+        assert_eq!(
+            (found.kind, found.key.as_deref(), found.value),
+            (
+                Kind::Decision,
+                Some("budget"),
+                Value::Is("400000".to_owned())
+            ),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_no_longer_holds_is_a_fact_and_no_wish() {
+    let not = |value: &str| Value::Not(value.to_owned());
+    for (text, key, value) in [
+        ("I no longer like coffee", "taste_coffee", not("like")),
+        ("I don't like coffee any more.", "taste_coffee", not("like")),
+        ("I no longer prefer tables", "answer_format", not("table")),
+        ("I no longer live in Paris", "home", not("paris")),
+        ("I don't live in Paris anymore", "home", not("paris")),
+        ("We don't have a budget any more", "budget", Value::Nothing),
+        ("We no longer have a deadline", "deadline", Value::Nothing),
+        ("There is no deadline anymore", "deadline", Value::Nothing),
+        ("The deadline was cancelled", "deadline", Value::Nothing),
+        ("We dropped the deadline", "deadline", Value::Nothing),
+        ("The budget is no longer 300k", "budget", not("300000")),
+        ("我不再喜欢咖啡", "taste_咖啡", not("like")),
+        ("我不再喜欢咖啡了", "taste_咖啡", not("like")),
+        ("我已经不住在上海了", "home", not("上海")),
+        ("预算取消了", "budget", Value::Nothing),
+        ("我们取消了截止日期", "deadline", Value::Nothing),
+        ("我们没有预算了", "budget", Value::Nothing),
+        ("预算不再是30万", "budget", not("300000")),
+    ] {
+        let found = one(text);
+        assert_eq!(
+            (found.kind, found.key.as_deref(), found.value),
+            (Kind::Fact, Some(key), value),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_is_said_about_a_subject_without_its_value_has_no_key() {
+    for text in [
+        "The budget is tight",
+        "Our deadline is coming closer",
+        "Our database is slow",
+        "My dog is hungry",
+        "Our client is very happy",
+        "我们的数据库很慢",
+        "The budget was 300k last year",
+        "We cut the budget by 50k",
+        "预算增加了10万",
+    ] {
+        assert!(
+            statements(text).iter().all(|s| s.key.is_none()),
+            "{text}: {:?}",
+            statements(text)
+        );
+    }
+}
+
+#[test]
+fn wishes_are_known_by_more_than_one_form_of_words() {
+    for (text, key, value) in [
+        ("请用中文回答我", "answer_language", "chinese"),
+        ("I really prefer tables", "answer_format", "table"),
+        ("I do prefer tables", "answer_format", "table"),
+        ("I'd rather have tables", "answer_format", "table"),
+        ("I want short answers", "answer_length", "short"),
+        (
+            "I would like you to keep answers brief",
+            "answer_length",
+            "short",
+        ),
+        (
+            "Can you always reply in Spanish?",
+            "answer_language",
+            "spanish",
+        ),
+        (
+            "Could you please answer in French from now on?",
+            "answer_language",
+            "french",
+        ),
+        ("我想要简短的回答", "answer_length", "short"),
+        ("回答的时候尽量简洁一点", "answer_length", "short"),
+        ("能不能以后都用中文回答？", "answer_language", "chinese"),
+        ("你可以一直用中文回答吗？", "answer_language", "chinese"),
+    ] {
+        let found = one(text);
+        assert_eq!(
+            (found.kind, found.key.as_deref(), found.value),
+            (Kind::Preference, Some(key), Value::Is(value.to_owned())),
+            "{text}"
+        );
+    }
+    assert_eq!(one("No emojis please").kind, Kind::Preference);
+    assert_eq!(
+        said("No tables, please. No tables please").1,
+        Value::Not("table".to_owned())
+    );
+    assert_eq!(
+        one("Can you always reply in Spanish?").content,
+        "always reply in Spanish"
+    );
+}
+
+#[test]
+fn the_words_of_others_and_wishes_of_the_moment_do_not_stand() {
+    for text in [
+        "Translate: I prefer tables",
+        "Please translate the following into French:\nI prefer tables.\nMy name is Bob.",
+        "She told me: I prefer tables",
+        "The email reads: I prefer tables. My budget is 300k.",
+        "I prefer not to say",
+        "Just this once, answer in French",
+        "Answer in French just this once",
+        "Summarise this: I prefer tables",
+        "Example: I prefer tables",
+        "For example, my budget is 300k",
+        "If we grow, our budget is 500k",
+        "翻译：我喜欢表格",
+        "请翻译下面这句话：我喜欢表格。",
+        "她告诉我：我喜欢表格",
+        "这次请用表格回答",
+        "例如，我喜欢表格",
+        "如果扩大规模，预算是50万",
+        "Can you answer in Spanish?",
+        "I love English literature and the sea",
+    ] {
+        let kept: Vec<Statement> = statements(text)
+            .into_iter()
+            .filter(|s| {
+                s.key
+                    .as_deref()
+                    .is_none_or(|k| !k.starts_with("taste_english"))
+            })
+            .collect();
+        assert_eq!(kept, [], "{text}");
+    }
+    // What is introduced in one's own name stands.
+    for text in [
+        "Please remember: my name is Bob",
+        "My preferences: I prefer tables",
+        "Two things: I prefer tables",
+        "Correction: my name is Bob",
+        "备注：我喜欢表格",
+    ] {
+        assert_eq!(statements(text).len(), 1, "{text}");
+    }
+}
+
+#[test]
+fn liking_a_language_is_no_wish_for_answers() {
+    assert_eq!(
+        said("I love English literature").0.as_deref(),
+        Some("taste_english_literature")
+    );
+    assert_eq!(said("I like coffee").1, said("I love coffee").1);
+    assert_ne!(said("I like coffee").1, said("I hate coffee").1);
+}
+
+#[test]
+fn the_model_tells_facts_of_the_person_and_wishes_nothing() {
+    let told = |text: &str| -> Vec<Option<String>> {
+        statements_of(text, Voice::Answering)
+            .into_iter()
+            .map(|s| s.key)
+            .collect()
+    };
+    assert_eq!(told("Your budget is 300k."), [Some("budget".to_owned())]);
+    assert_eq!(
+        told("I've updated your budget to 400k."),
+        [Some("budget".to_owned())]
+    );
+    assert_eq!(told("您的预算是30万。"), [Some("budget".to_owned())]);
+    assert_eq!(told("I prefer tables. My name is Claude."), []);
+}

@@ -1,0 +1,219 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use super::super::testing::day;
+use super::*;
+use proptest::prelude::*;
+use uuid::Uuid;
+
+fn id(number: u128) -> MemoryId {
+    MemoryId(Uuid::from_u128(number))
+}
+
+fn is(value: &str) -> Value {
+    Value::Is(value.to_owned())
+}
+
+/// A claim of the person since that day of May.
+fn claim(number: u128, value: Value, since: u32) -> Claim {
+    Claim {
+        id: id(number),
+        value,
+        trust: Trust::User,
+        since: day(since),
+        seq: None,
+        stored: day(since),
+        ended: None,
+    }
+}
+
+fn ends(claims: &[Claim]) -> Vec<Option<Timestamp>> {
+    settle(claims).iter().map(|s| s.until).collect()
+}
+
+#[test]
+fn the_newest_wins_at_once_and_a_third_change_works_like_the_second() {
+    let first = claim(1, is("300k"), 1);
+    let second = claim(2, is("400k"), 5);
+    let third = claim(3, is("500k"), 9);
+    assert_eq!(ends(std::slice::from_ref(&first)), [None]);
+    assert_eq!(ends(&[first.clone(), second.clone()]), [Some(day(5)), None]);
+    let all = [first, second, third];
+    assert_eq!(ends(&all), [Some(day(5)), Some(day(9)), None]);
+    let by: Vec<_> = settle(&all).iter().map(|s| s.by).collect();
+    assert_eq!(by, [Some(id(2)), Some(id(3)), None]);
+}
+
+#[test]
+fn what_comes_late_is_closed_where_its_successor_begins() {
+    let late = claim(9, is("300k"), 1);
+    let present = [claim(2, is("400k"), 5), claim(3, is("500k"), 9)];
+    assert_eq!(decide(&present, &late), Decision::Past(id(2)));
+    let all = [present[0].clone(), present[1].clone(), late];
+    assert_eq!(ends(&all), [Some(day(9)), None, Some(day(5))]);
+    let between = claim(8, is("450k"), 7);
+    assert_eq!(decide(&all, &between), Decision::Past(id(3)));
+}
+
+#[test]
+fn who_says_the_same_again_ends_nothing() {
+    let present = [claim(1, is("300k"), 1)];
+    let again = claim(2, is("300k"), 3);
+    assert_eq!(decide(&present, &again), Decision::Strengthen(vec![id(1)]));
+    let all = [present[0].clone(), again, claim(3, is("400k"), 5)];
+    assert_eq!(ends(&all), [Some(day(5)), Some(day(5)), None]);
+    // Back to what it was: a run of its own.
+    let back = claim(4, is("300k"), 7);
+    assert_eq!(decide(&all, &back), Decision::Supersede(vec![id(3)]));
+}
+
+#[test]
+fn a_negation_closes_without_a_successor() {
+    let present = [claim(1, is("300k"), 1)];
+    let gone = claim(2, Value::Nothing, 4);
+    assert_eq!(decide(&present, &gone), Decision::Close(vec![id(1)]));
+    assert_eq!(
+        decide(&present, &claim(2, Value::Not("300k".to_owned()), 4)),
+        Decision::Close(vec![id(1)])
+    );
+    // Not this, but what it is stays open: it ends nothing else.
+    let other = claim(2, Value::Not("200k".to_owned()), 4);
+    assert_eq!(decide(&present, &other), Decision::New);
+    assert_eq!(
+        ends(&[present[0].clone(), other, claim(3, is("400k"), 5)]),
+        [Some(day(5)), None, None]
+    );
+    assert_eq!(
+        ends(&[present[0].clone(), gone, claim(3, is("400k"), 5)]),
+        [Some(day(4)), Some(day(5)), None]
+    );
+}
+
+#[test]
+fn a_lower_trust_never_overrides_a_higher_one() {
+    let own = claim(1, is("300k"), 1);
+    let mut models = claim(2, is("400k"), 5);
+    models.trust = Trust::Assistant;
+    assert_eq!(
+        decide(std::slice::from_ref(&own), &models),
+        Decision::Refuse(id(1))
+    );
+    assert_eq!(ends(&[own.clone(), models.clone()]), [None, Some(day(5))]);
+    let late = claim(3, is("400k"), 7);
+    assert_eq!(
+        ends(&[own.clone(), models.clone(), late]),
+        [Some(day(7)), Some(day(5)), None]
+    );
+    // The model first, then the person: the person's word counts from then on.
+    models.since = day(1);
+    let own = claim(1, is("300k"), 2);
+    assert_eq!(ends(&[models, own]), [Some(day(2)), None]);
+}
+
+#[test]
+fn what_ended_by_itself_is_not_reopened_and_ends_nothing() {
+    let mut first = claim(1, is("300k"), 1);
+    first.ended = Some(day(3));
+    assert_eq!(ends(std::slice::from_ref(&first)), [Some(day(3))]);
+    let again = claim(2, is("300k"), 5);
+    assert_eq!(decide(std::slice::from_ref(&first), &again), Decision::New);
+    assert_eq!(ends(&[first, again]), [Some(day(3)), None]);
+}
+
+#[test]
+fn at_one_moment_the_later_message_wins() {
+    let mut one = claim(9, is("300k"), 1);
+    let mut two = claim(2, is("400k"), 1);
+    (one.seq, two.seq) = (Some(1), Some(2));
+    assert_eq!(ends(&[two.clone(), one.clone()]), [None, Some(day(1))]);
+    let by_hand = claim(1, is("500k"), 1);
+    assert_eq!(
+        ends(&[by_hand, two, one]),
+        [None, Some(day(1)), Some(day(1))]
+    );
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        4 => "[ab]".prop_map(Value::Is),
+        1 => "[ab]".prop_map(Value::Not),
+        1 => Just(Value::Nothing),
+    ]
+}
+
+fn any_claims() -> impl Strategy<Value = Vec<Claim>> {
+    let trust = prop::sample::select(vec![Trust::Tool, Trust::Assistant, Trust::User]);
+    let ended = prop::option::weighted(0.1, 0..9_u32);
+    let one = (any_value(), trust, 1..20_u32, ended);
+    prop::collection::vec(one, 0..12).prop_map(|all| {
+        let numbered = all.into_iter().enumerate();
+        numbered
+            .map(|(at, (value, trust, since, ended))| Claim {
+                trust,
+                ended: ended.map(|days| day(since + days)),
+                ..claim(at as u128, value, since)
+            })
+            .collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn the_order_of_arrival_does_not_matter(claims in any_claims(), turn in 0..12_usize) {
+        let once = settle(&claims);
+        let mut turned = claims.clone();
+        let by = turn.min(turned.len());
+        turned.rotate_left(by);
+        let mut again = settle(&turned);
+        again.rotate_right(by);
+        let bare = |all: Vec<Standing>| all.into_iter().map(|s| (s.until, s.by)).collect::<Vec<_>>();
+        prop_assert_eq!(bare(once), bare(again));
+    }
+
+    #[test]
+    fn what_holds_at_a_time_never_contradicts_itself(claims in any_claims(), at in 1..30_u32) {
+        let standings = settle(&claims);
+        let holding: Vec<&Claim> = claims
+            .iter()
+            .zip(&standings)
+            .filter(|(c, s)| s.holds_at(c.since, day(at)))
+            .map(|(c, _)| c)
+            .collect();
+        for one in &holding {
+            for two in &holding {
+                prop_assert!(!one.value.contradicts(&two.value), "{:?} {:?}", one, two);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_ends_before_it_begins_and_none_ends_a_better_trusted_one(claims in any_claims()) {
+        for (claim, standing) in claims.iter().zip(settle(&claims)) {
+            prop_assert!(standing.until.is_none_or(|until| until >= claim.since));
+            if let Some(by) = standing.by {
+                let by = claims.iter().find(|c| c.id == by).unwrap();
+                prop_assert!(by.value.contradicts(&claim.value));
+                prop_assert!(by.trust >= claim.trust);
+            }
+        }
+    }
+
+    #[test]
+    fn the_newest_word_of_the_person_holds(mut claims in any_claims(), value in any_value()) {
+        claims.push(claim(99, value, 25));
+        prop_assert_eq!(settle(&claims).last().unwrap().until, None);
+    }
+
+    #[test]
+    fn taking_the_newest_away_restores_what_was(claims in any_claims(), value in any_value()) {
+        let before = settle(&claims);
+        let mut more = claims.clone();
+        more.push(claim(99, value, 25));
+        let after = settle(&more);
+        for at in 0..claims.len() {
+            if after[at].by == Some(id(99)) {
+                prop_assert!(before[at].until.is_none_or(|until| until > day(25)));
+            } else {
+                prop_assert_eq!(before[at], after[at]);
+            }
+        }
+    }
+}
