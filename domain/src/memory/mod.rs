@@ -5,6 +5,7 @@ pub mod chunk;
 pub mod conflict;
 pub mod consolidation;
 pub mod episodic;
+pub mod forgetting;
 pub mod gate;
 pub mod lexical;
 pub mod prompt;
