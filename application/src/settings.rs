@@ -128,6 +128,8 @@ pub struct RecallSettings {
     pub candidates: usize,
     /// The most messages, committed but not yet indexed, that recall looks through.
     pub unindexed: u32,
+    /// The memory that the indexes of all owners together may take, in bytes.
+    pub index_bytes: usize,
 }
 
 impl Default for RecallSettings {
@@ -138,6 +140,7 @@ impl Default for RecallSettings {
             max_preferences: 12,
             candidates: 100,
             unindexed: 200,
+            index_bytes: 256 << 20,
         }
     }
 }

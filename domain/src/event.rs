@@ -1,9 +1,12 @@
 //! What a turn tells while it runs.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{MemoryId, MessageId, SessionId};
-use crate::memory::{Kind, Scope};
+use crate::memory::prompt::spoken;
+use crate::memory::{Kind, Memory, Scope};
 use crate::turn::{FinishReason, TurnProblem, TurnStatus, Usage};
 
 /// How a memory came to be shown.
@@ -27,10 +30,33 @@ pub struct RecalledMemory {
     pub kind: Kind,
     /// What it says.
     pub content: String,
+    /// Who said it, where that was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speaker: Option<String>,
     /// Its score, 0–1; 1 for the profile.
     pub score: f64,
     /// How it came to be shown.
     pub via: Via,
+}
+
+impl RecalledMemory {
+    /// A memory as it is shown.
+    pub fn of(memory: &Memory, score: f64, via: Via) -> Self {
+        Self {
+            id: memory.id,
+            scope: memory.scope,
+            kind: memory.kind,
+            content: memory.content.clone(),
+            speaker: memory.speaker.clone(),
+            score,
+            via,
+        }
+    }
+
+    /// What it says, with the speaker's name before it where there is one.
+    pub fn said(&self) -> Cow<'_, str> {
+        spoken(self.speaker.as_deref(), &self.content)
+    }
 }
 
 /// A step of a tool call.

@@ -218,7 +218,11 @@ pub fn wire(settings: &Settings, store: Arc<dyn Store>) -> Result<Wired, WiringE
             Arc::clone(&clock),
             Arc::clone(&work),
         ),
-        forget: Forget::new(Arc::clone(&store), Arc::clone(&clock)),
+        forget: Forget::new(
+            Arc::clone(&store),
+            Arc::clone(&clock),
+            recall_settings(settings).unindexed,
+        ),
         owners: Owners::new(Arc::clone(&store)),
         store,
         ids,
@@ -328,6 +332,7 @@ fn recall_settings(settings: &Settings) -> RecallSettings {
         timeout: Duration::from_secs(settings.recall.timeout_seconds),
         max_preferences: settings.recall.max_preferences,
         candidates: settings.recall.candidates,
+        index_bytes: settings.recall.index_bytes,
         ..RecallSettings::default()
     }
 }

@@ -5,6 +5,8 @@ CREATE TABLE memories (
     owner_id bigint NOT NULL,
     id uuid NOT NULL,
     content text NOT NULL,
+    -- Who said it, where that was named.
+    speaker text,
     scope text NOT NULL,
     kind text NOT NULL,
     layer text NOT NULL,
@@ -19,21 +21,22 @@ CREATE TABLE memories (
     identity text NOT NULL,
     -- SHA-256 of the identity, which may be too long for an index.
     identity_hash bytea NOT NULL,
-    term_count bigint NOT NULL,
+    -- What it is found by: its terms with their counts, in a form of the program's own.
+    terms bytea NOT NULL,
     valid_from timestamptz NOT NULL,
     valid_to timestamptz,
+    superseded_by uuid,
     expires_at timestamptz,
     created_at timestamptz NOT NULL,
     access_count bigint NOT NULL,
     last_access timestamptz NOT NULL,
     version bigint NOT NULL,
+    -- The number of the owner's change that wrote it last.
+    change bigint NOT NULL,
     PRIMARY KEY (tenant_id, owner_id, id),
     FOREIGN KEY (tenant_id, owner_id) REFERENCES owners
 );
 CREATE INDEX memories_by_creation ON memories (tenant_id, owner_id, created_at DESC, id DESC);
--- The statistics of recall are read from this index alone.
-CREATE INDEX memories_recallable ON memories (tenant_id, owner_id, scope) INCLUDE (term_count, expires_at)
-    WHERE state = 'current';
 CREATE INDEX memories_preferences ON memories (tenant_id, owner_id, valid_from DESC, id DESC)
     WHERE state = 'current' AND scope = 'user_profile' AND kind = 'preference';
 CREATE INDEX memories_by_identity ON memories (tenant_id, owner_id, identity_hash) WHERE state = 'current';
@@ -52,17 +55,6 @@ CREATE TABLE memory_sources (
 CREATE INDEX memory_sources_by_message ON memory_sources (tenant_id, owner_id, message_id);
 CREATE INDEX memory_sources_by_session ON memory_sources (tenant_id, owner_id, session_id, seq);
 
-CREATE TABLE memory_terms (
-    tenant_id uuid NOT NULL,
-    owner_id bigint NOT NULL,
-    term text COLLATE "C" NOT NULL,
-    memory_id uuid NOT NULL,
-    count bigint NOT NULL CHECK (count > 0),
-    PRIMARY KEY (tenant_id, owner_id, term, memory_id),
-    FOREIGN KEY (tenant_id, owner_id, memory_id) REFERENCES memories ON DELETE CASCADE
-);
-CREATE INDEX memory_terms_by_memory ON memory_terms (tenant_id, owner_id, memory_id);
-
 -- What was forgotten and must not be learned again: an id, or what one message said. No text of it is kept.
 CREATE TABLE tombstones (
     tenant_id uuid NOT NULL,
@@ -79,7 +71,7 @@ DO $$
 DECLARE
     name text;
 BEGIN
-    FOREACH name IN ARRAY ARRAY['memories', 'memory_sources', 'memory_terms', 'tombstones'] LOOP
+    FOREACH name IN ARRAY ARRAY['memories', 'memory_sources', 'tombstones'] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('CREATE POLICY tenant ON %I TO tidemark_app USING (tenant_id = (SELECT tidemark_tenant()))'
             || ' WITH CHECK (tenant_id = (SELECT tidemark_tenant()))', name);

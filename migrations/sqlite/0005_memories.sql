@@ -4,6 +4,8 @@ CREATE TABLE memories (
     owner_id     INTEGER NOT NULL,
     id           BLOB    NOT NULL,
     content      TEXT    NOT NULL,
+    -- Who said it, where that was named.
+    speaker      TEXT,
     -- What it says, normalised, and a fixed-size fingerprint of that for the index.
     identity     TEXT    NOT NULL,
     fingerprint  BLOB    NOT NULL,
@@ -19,23 +21,22 @@ CREATE TABLE memories (
     session_id   BLOB,
     valid_from   INTEGER NOT NULL,
     valid_to     INTEGER,
+    superseded_by BLOB,
     expires_at   INTEGER,
     created_at   INTEGER NOT NULL,
     access_count INTEGER NOT NULL,
     last_access  INTEGER NOT NULL,
     version      INTEGER NOT NULL,
-    term_count   INTEGER NOT NULL,
-    -- [[term, count], …]: from it the postings are found again when it is removed.
-    terms        TEXT    NOT NULL,
+    -- The number of the owner's change that wrote it last.
+    change       INTEGER NOT NULL,
+    -- What it is found by: its terms with their counts, in a form of the program's own.
+    terms        BLOB    NOT NULL,
     PRIMARY KEY (tenant_id, owner_id, id),
     FOREIGN KEY (tenant_id, owner_id) REFERENCES owners
 ) STRICT;
 
 CREATE INDEX memories_by_creation ON memories (tenant_id, owner_id, created_at, id);
 CREATE INDEX memories_by_identity ON memories (tenant_id, owner_id, fingerprint) WHERE state = 'current';
--- Everything that decides whether a posting counts, so that ranking reads no memory row.
-CREATE INDEX memories_recallable ON memories (tenant_id, owner_id, id, scope, expires_at, term_count)
-    WHERE state = 'current';
 CREATE INDEX memories_profile ON memories (tenant_id, owner_id, valid_from, id)
     WHERE state = 'current' AND scope = 'user_profile' AND kind = 'preference';
 CREATE INDEX memories_expiring ON memories (tenant_id, owner_id, expires_at) WHERE expires_at IS NOT NULL;
@@ -53,16 +54,6 @@ CREATE TABLE memory_sources (
 
 CREATE INDEX memory_sources_by_message ON memory_sources (tenant_id, owner_id, message_id);
 CREATE INDEX memory_sources_by_session ON memory_sources (tenant_id, owner_id, session_id, seq);
-
--- One row a term and memory. No foreign key: it would want a second index as large as the table.
-CREATE TABLE memory_terms (
-    tenant_id BLOB    NOT NULL,
-    owner_id  INTEGER NOT NULL,
-    term      TEXT    NOT NULL,
-    memory_id BLOB    NOT NULL,
-    count     INTEGER NOT NULL,
-    PRIMARY KEY (tenant_id, owner_id, term, memory_id)
-) STRICT, WITHOUT ROWID;
 
 -- Ids of forgotten memories, so that the same chunk is not indexed again.
 CREATE TABLE tombstones (

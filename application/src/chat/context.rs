@@ -211,14 +211,7 @@ impl Context<'_> {
             let fits = cost <= left;
             if fits {
                 left -= cost;
-                memories.push(RecalledMemory {
-                    id: memory.id,
-                    scope: memory.scope,
-                    kind: memory.kind,
-                    content: memory.content.clone(),
-                    score,
-                    via,
-                });
+                memories.push(RecalledMemory::of(memory, score, via));
             } else {
                 log_drop(memory, DropReason::OverBudget);
             }

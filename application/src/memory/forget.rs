@@ -8,6 +8,7 @@ use tidemark_domain::memory::analysis::fold;
 use tidemark_domain::memory::{Layer, Memory, Source, consolidation, episodic};
 use tidemark_domain::session::Message;
 
+use super::fresh;
 use crate::ports::clock::Clock;
 use crate::ports::memories::Forgetting;
 use crate::ports::sessions::Updated;
@@ -17,6 +18,7 @@ use crate::ports::store::{Store, StoreResult};
 pub struct Forget {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    unindexed: u32,
 }
 
 impl std::fmt::Debug for Forget {
@@ -26,9 +28,13 @@ impl std::fmt::Debug for Forget {
 }
 
 impl Forget {
-    /// From this store.
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock }
+    /// From this store. Recall looks through so many messages that are not indexed yet, and what it tells of them can be forgotten.
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, unindexed: u32) -> Self {
+        Self {
+            store,
+            clock,
+            unindexed,
+        }
     }
 
     /// Forgets a memory, and what says the same from the same messages in another layer: whoever forgets a statement does not want
@@ -42,8 +48,14 @@ impl Forget {
         id: MemoryId,
         expected: Option<i64>,
     ) -> StoreResult<Forgotten> {
-        let Some(memory) = self.store.memories(owner, &[id]).await?.pop() else {
-            return Ok(Forgotten::NotFound);
+        let stored = self.store.memories(owner, &[id]).await?.pop();
+        let fresh = stored.is_none();
+        let memory = match stored {
+            Some(memory) => memory,
+            None => match self.fresh(owner, id).await? {
+                Some(memory) => memory,
+                None => return Ok(Forgotten::NotFound),
+            },
         };
         if expected.is_some_and(|version| version != memory.version) {
             return Ok(Forgotten::Stale);
@@ -53,6 +65,7 @@ impl Forget {
         let what = Forgetting {
             id,
             expected,
+            fresh,
             echoes,
             buried,
             now: self.clock.now(),
@@ -62,6 +75,17 @@ impl Forget {
             Updated::NotFound => Forgotten::NotFound,
             Updated::Stale => Forgotten::Stale,
         })
+    }
+
+    /// A memory that recall has told before its message is indexed.
+    async fn fresh(&self, owner: Owner, id: MemoryId) -> StoreResult<Option<Memory>> {
+        let (store, now) = (self.store.as_ref(), self.clock.now());
+        let made = fresh::memories(store, owner, self.unindexed, now).await?;
+        if let Some(memory) = made.into_iter().find(|memory| memory.id == id) {
+            return Ok(Some(memory));
+        }
+        // It may have been indexed between the two looks.
+        Ok(self.store.memories(owner, &[id]).await?.pop())
     }
 
     async fn echoes(&self, owner: Owner, memory: &Memory) -> StoreResult<Vec<MemoryId>> {

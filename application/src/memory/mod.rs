@@ -1,5 +1,7 @@
 //! Remembering, recalling, forgetting on request. What is learned by itself is in [`crate::learning`].
 
 pub mod forget;
+pub mod fresh;
+pub mod indexes;
 pub mod recall;
 pub mod remember;

@@ -1,25 +1,28 @@
 //! Recall: what is remembered that fits a query, with the reasons; and the standing preferences that fit every query (B2a).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tidemark_domain::ids::{MemoryId, MessageId, Owner, SessionId, Timestamp};
-use tidemark_domain::memory::lexical::{self, LexicalHit};
+use tidemark_domain::memory::index::Upsert;
+use tidemark_domain::memory::index::search::{Filter, Query, Scored, Search};
 use tidemark_domain::memory::recall::{
-    self as rules, Candidate, DropReason, Ranking, RecallRules, TopK,
+    self as rules, Moment, Ranking, RecallRules, Selection, TopK,
 };
 use tidemark_domain::memory::scoring::Profile;
-use tidemark_domain::memory::{Kind, Memory, Scope, State, analysis, episodic};
-use tidemark_domain::session::Message;
+use tidemark_domain::memory::{Kind, Memory, Scope};
 use tidemark_domain::window::TokenCounter;
 
+use super::fresh;
+use super::indexes::Indexes;
 use crate::ports::clock::Clock;
+use crate::ports::memories::MemoryRepository;
 use crate::ports::store::{Store, StoreError};
 use crate::settings::RecallSettings;
 
-/// How much text of messages that are not yet indexed is looked through, in bytes. Ours: some milliseconds of work.
-const UNINDEXED_BYTES: usize = 256 * 1024;
+/// How many more than are told are looked at, at first, and how many times as many in all: some say the same or do not fit. Ours.
+const SPARE: usize = 4;
 
 /// What to recall.
 #[derive(Clone, Debug)]
@@ -89,6 +92,7 @@ pub struct TurnRecall {
 /// Recalls.
 pub struct Recall {
     store: Arc<dyn Store>,
+    indexes: Indexes,
     clock: Arc<dyn Clock>,
     counter: Arc<dyn TokenCounter>,
     settings: RecallSettings,
@@ -109,6 +113,10 @@ impl Recall {
         settings: RecallSettings,
     ) -> Self {
         Self {
+            indexes: Indexes::new(
+                Arc::clone(&store) as Arc<dyn MemoryRepository>,
+                settings.index_bytes,
+            ),
             store,
             clock,
             counter,
@@ -132,7 +140,8 @@ impl Recall {
         request: RecallRequest,
     ) -> Result<RecallOutcome, StoreError> {
         let now = request.now.unwrap_or_else(|| self.clock.now());
-        let fresh = self.fresh(owner, now).await?;
+        let fresh =
+            fresh::memories(self.store.as_ref(), owner, self.settings.unindexed, now).await?;
         self.relevant(owner, request, fresh, now).await
     }
 
@@ -146,7 +155,8 @@ impl Recall {
         profile_budget: usize,
     ) -> Result<TurnRecall, StoreError> {
         let now = request.now.unwrap_or_else(|| self.clock.now());
-        let fresh = self.fresh(owner, now).await?;
+        let fresh =
+            fresh::memories(self.store.as_ref(), owner, self.settings.unindexed, now).await?;
         let (preferences, relevant) = tokio::join!(
             self.preferences(owner, profile_budget, fresh.clone(), now),
             self.relevant(owner, request, fresh, now)
@@ -165,46 +175,74 @@ impl Recall {
         now: Timestamp,
     ) -> Result<RecallOutcome, StoreError> {
         let began = tokio::time::Instant::now();
-        let terms = lexical::query_terms(&request.query);
-        let hits = self
-            .hits(owner, &terms, &request.scopes, &fresh, now)
-            .await?;
-        let candidates = self.candidates(owner, &hits, fresh).await?;
         let profile = request.profile.unwrap_or(self.settings.profile);
         let top_k = request
             .top_k
             .resolve(profile, &request.query, request.session_messages);
-        let seen: BTreeSet<MemoryId> = candidates.iter().map(|c| c.memory.id).collect();
-        let mut dropped = Vec::new();
-        let mut fitting = Vec::with_capacity(candidates.len());
-        for candidate in candidates {
-            if !in_scope(&candidate.memory, &request) {
-                dropped.push((candidate.memory.id, DropReason::OtherScope));
-            } else if said_in(&candidate.memory, &request.in_window) {
-                dropped.push((candidate.memory.id, DropReason::InWindow));
-            } else {
-                fitting.push(candidate);
-            }
-        }
-        let mut ranking = rules::rank(
-            fitting,
-            &RecallRules {
-                profile,
-                top_k,
-                min_score: request.min_score,
-                now,
-                token_budget: request.token_budget,
+        let moment = Moment::at(now);
+        let query = Query {
+            text: request.query,
+            vectors: Vec::new(),
+            filter: Filter {
+                scopes: request.scopes,
+                session_id: request.session_id,
+                in_window: request.in_window,
             },
-            self.counter.as_ref(),
-        );
-        ranking.dropped.extend(dropped);
-        self.explain_absent(owner, &request, &seen, &mut ranking, now)
-            .await?;
+            moment,
+            profile,
+            top_k,
+            limit: self.settings.candidates.max(SPARE * top_k),
+            why_not: request.why_not,
+        };
+        // Read behind the fresh ones: what is indexed meanwhile is found in one of both.
+        let newest = self.store.memory_change(owner).await?;
+        let beside = fresh.iter().map(Upsert::of).collect();
+        let search = self.indexes.search(owner, newest, beside, query).await?;
+        let rules = RecallRules {
+            profile,
+            top_k,
+            min_score: request.min_score,
+            moment,
+            token_budget: request.token_budget,
+        };
         Ok(RecallOutcome {
-            ranking,
+            ranking: self.choose(owner, search, fresh, rules).await?,
             degraded: Vec::new(),
             took: began.elapsed(),
         })
+    }
+
+    /// Chooses what is told. Rows are read as they are wanted: first as many as may be told, then more in the place of those that were not.
+    async fn choose(
+        &self,
+        owner: Owner,
+        search: Search,
+        fresh: Vec<Memory>,
+        rules: RecallRules,
+    ) -> Result<Ranking, StoreError> {
+        let best = search.found.first().map_or(0.0, |scored| scored.score);
+        let mut selection = Selection::new(rules, self.counter.as_ref(), best);
+        let mut rows: HashMap<MemoryId, Memory> = fresh.into_iter().map(|m| (m.id, m)).collect();
+        let mut found = search.found.into_iter();
+        loop {
+            let batch: Vec<Scored> = found.by_ref().take(rules.top_k + SPARE).collect();
+            if batch.is_empty() {
+                break;
+            }
+            let wanted = batch.iter().filter(|scored| selection.wants(scored));
+            let missing: Vec<MemoryId> = wanted.map(|scored| scored.id).collect();
+            if !missing.is_empty() {
+                let stored = self.store.memories(owner, &missing).await?;
+                rows.extend(stored.into_iter().map(|m| (m.id, m)));
+            }
+            for scored in batch {
+                let row = rows.remove(&scored.id);
+                selection.offer(scored, row);
+            }
+        }
+        let mut ranking = selection.finish();
+        ranking.dropped.extend(search.dropped);
+        Ok(ranking)
     }
 
     async fn preferences(
@@ -227,137 +265,4 @@ impl Recall {
             self.counter.as_ref(),
         ))
     }
-
-    /// What the index will make of the messages it has not come to yet, so that a person's next request finds what the last one said.
-    async fn fresh(&self, owner: Owner, now: Timestamp) -> Result<Vec<Memory>, StoreError> {
-        let messages = self.store.unindexed(owner, self.settings.unindexed).await?;
-        // The newest first, and no more text than can be looked through without being felt.
-        let mut left = UNINDEXED_BYTES;
-        let mut newest: Vec<&Message> = messages.iter().collect();
-        newest.sort_by_key(|m| std::cmp::Reverse(m.created_at));
-        Ok(newest
-            .into_iter()
-            .take_while(|m| {
-                let fits = left > 0;
-                left = left.saturating_sub(m.content.len());
-                fits
-            })
-            .flat_map(|m| episodic::memories(m, now))
-            .collect())
-    }
-
-    async fn hits(
-        &self,
-        owner: Owner,
-        terms: &[String],
-        scopes: &[Scope],
-        fresh: &[Memory],
-        now: Timestamp,
-    ) -> Result<Vec<LexicalHit>, StoreError> {
-        if terms.is_empty() {
-            return Ok(Vec::new());
-        }
-        let rows = self.store.lexical(owner, terms, scopes, now).await?;
-        let (mut stats, mut postings) = (rows.stats, rows.postings);
-        let indexed: BTreeSet<MemoryId> = postings
-            .iter()
-            .flat_map(|t| t.postings.iter().map(|p| p.memory))
-            .collect();
-        for memory in fresh.iter().filter(|m| !indexed.contains(&m.id)) {
-            if scopes.is_empty() || scopes.contains(&memory.scope) {
-                let document = analysis::document_of(memory);
-                lexical::add_document(&mut stats, &mut postings, terms, memory.id, &document);
-            }
-        }
-        Ok(lexical::score(terms, stats, &postings))
-    }
-
-    async fn candidates(
-        &self,
-        owner: Owner,
-        hits: &[LexicalHit],
-        fresh: Vec<Memory>,
-    ) -> Result<Vec<Candidate>, StoreError> {
-        let mut rows: HashMap<MemoryId, Memory> = fresh.into_iter().map(|m| (m.id, m)).collect();
-        let best = &hits[..hits.len().min(self.settings.candidates)];
-        let ids: Vec<MemoryId> = best.iter().map(|h| h.id).collect();
-        if !ids.is_empty() {
-            let stored = self.store.memories(owner, &ids).await?;
-            rows.extend(stored.into_iter().map(|m| (m.id, m)));
-        }
-        Ok(best
-            .iter()
-            .filter_map(|hit| {
-                Some(Candidate {
-                    memory: rows.remove(&hit.id)?,
-                    relevance: hit.relevance,
-                    matched: hit.matched.clone(),
-                })
-            })
-            .collect())
-    }
-
-    /// Why memories that never came into the ranking did not.
-    async fn explain_absent(
-        &self,
-        owner: Owner,
-        request: &RecallRequest,
-        seen: &BTreeSet<MemoryId>,
-        ranking: &mut Ranking,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let asked: Vec<MemoryId> = request
-            .why_not
-            .iter()
-            .copied()
-            .filter(|id| !seen.contains(id))
-            .collect();
-        if asked.is_empty() {
-            return Ok(());
-        }
-        let known: BTreeMap<MemoryId, Memory> = self
-            .store
-            .memories(owner, &asked)
-            .await?
-            .into_iter()
-            .map(|m| (m.id, m))
-            .collect();
-        for id in asked {
-            let Some(memory) = known.get(&id) else {
-                continue;
-            };
-            let reason = if memory.state != State::Current {
-                DropReason::NotCurrent
-            } else if memory.expires_at.is_some_and(|at| at <= now) {
-                DropReason::Expired
-            } else if !in_scope(memory, request) {
-                DropReason::OtherScope
-            } else {
-                DropReason::BelowThreshold
-            };
-            ranking.dropped.push((id, reason));
-        }
-        Ok(())
-    }
-}
-
-fn in_scope(memory: &Memory, request: &RecallRequest) -> bool {
-    // A profile belongs to the person, not to a session: it is not searched at session level (B3).
-    let session = request
-        .session_id
-        .is_none_or(|id| memory.scope != Scope::UserProfile && of_session(memory, id));
-    session && (request.scopes.is_empty() || request.scopes.contains(&memory.scope))
-}
-
-fn of_session(memory: &Memory, session: SessionId) -> bool {
-    memory.session_id == Some(session) || memory.sources.iter().any(|s| s.session_id == session)
-}
-
-/// Whether all that a memory says is in these messages already.
-pub fn said_in(memory: &Memory, messages: &BTreeSet<MessageId>) -> bool {
-    !memory.sources.is_empty()
-        && memory
-            .sources
-            .iter()
-            .all(|s| messages.contains(&s.message_id))
 }

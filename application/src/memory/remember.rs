@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use tidemark_domain::ids::{Owner, SessionId, Timestamp};
-use tidemark_domain::memory::{
-    Kind, Layer, Memory, Scope, State, Trust, analysis, consolidation, gate,
-};
+use tidemark_domain::memory::index::Document;
+use tidemark_domain::memory::{Kind, Layer, Memory, Scope, State, Trust, consolidation, gate};
 
 use crate::ports::clock::Clock;
 use crate::ports::ids::Ids;
@@ -72,6 +71,7 @@ impl Remember {
         let memory = Memory {
             id: self.ids.memory(),
             content: gate::redact(given.content.trim()).text,
+            speaker: None,
             scope: given.scope.unwrap_or(Scope::ProjectContext),
             kind: given.kind.unwrap_or(Kind::Fact),
             layer: Layer::Semantic,
@@ -85,6 +85,7 @@ impl Remember {
             sources: Vec::new(),
             valid_from: given.valid_from.unwrap_or(now),
             valid_to: None,
+            superseded_by: None,
             expires_at: given.expires_at,
             created_at: now,
             access_count: 0,
@@ -99,7 +100,7 @@ impl Remember {
 pub fn index(memory: Memory) -> IndexedMemory {
     IndexedMemory {
         identity: consolidation::identity(&memory),
-        document: analysis::document_of(&memory),
+        document: Document::of(&memory),
         memory,
     }
 }

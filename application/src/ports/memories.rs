@@ -2,8 +2,7 @@
 
 use async_trait::async_trait;
 use tidemark_domain::ids::{MemoryId, MessageId, Owner, SessionId, Timestamp};
-use tidemark_domain::memory::analysis::Document;
-use tidemark_domain::memory::lexical::{CorpusStats, TermPostings};
+use tidemark_domain::memory::index::{Delta, Document};
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, State};
 use tidemark_domain::session::Message;
 
@@ -21,6 +20,42 @@ pub struct IndexedMemory {
     pub document: Document,
 }
 
+/// A place among the changes of an owner's memories: everything up to it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChangePosition {
+    /// The number of a change.
+    pub change: i64,
+    /// Of that change, memories up to this id; the largest id when all of it is known.
+    pub id: MemoryId,
+}
+
+impl ChangePosition {
+    /// Before everything.
+    pub const START: Self = Self::behind(0);
+
+    /// Behind the whole of a change.
+    pub const fn behind(change: i64) -> Self {
+        Self {
+            change,
+            id: MemoryId(uuid::Uuid::max()),
+        }
+    }
+}
+
+/// A part of what changed of an owner's memories.
+#[derive(Clone, Debug)]
+pub struct IndexDelta {
+    /// The number of the owner's newest change.
+    pub change: i64,
+    /// What was known before is void: the position is from before an erasure, or from a time that the store does not know. The delta starts
+    /// from nothing.
+    pub reset: bool,
+    /// The changes, oldest first. A removal that was followed by a new memory of the same id comes in the same delta or in an earlier one.
+    pub delta: Delta,
+    /// Where the rest begins; none when everything up to `change` is known now.
+    pub next: Option<ChangePosition>,
+}
+
 /// What is to be forgotten together.
 #[derive(Clone, Debug)]
 pub struct Forgetting {
@@ -28,6 +63,8 @@ pub struct Forgetting {
     pub id: MemoryId,
     /// The version it was seen in; any, when none is named.
     pub expected: Option<i64>,
+    /// It is not stored yet and is made when its message is indexed: that it is not there is no reason to refuse.
+    pub fresh: bool,
     /// Others that say the same, from the same messages.
     pub echoes: Vec<MemoryId>,
     /// (Message, identity) pairs that must never be learned again, beyond those of the memories themselves.
@@ -57,17 +94,11 @@ pub struct MemoryFilter {
     pub created_to: Option<Timestamp>,
 }
 
-/// What lexical ranking needs: the postings of the asked terms over one owner's recallable memories.
-#[derive(Clone, Debug, Default)]
-pub struct LexicalRows {
-    /// Of all recallable memories in the asked scopes.
-    pub stats: CorpusStats,
-    /// For each asked term that occurs, in the order of terms.
-    pub postings: Vec<TermPostings>,
-}
-
-/// Memories. Recallable means: current, not expired at `now`, and in one of the asked scopes (none asked: in any). What has expired is
-/// gone: no method returns it, and a write of the owner's memories deletes it.
+/// Memories. Recallable means: current and not expired at `now`. What has expired is gone: no method but [`index_delta`](Self::index_delta) returns
+/// it, and a write of the owner's memories deletes it.
+///
+/// Every transaction that changes memories of an owner, in whatever way, raises the number of the owner's changes by one and leaves it with what
+/// it changed. Numbers become visible in their order.
 #[async_trait]
 pub trait MemoryRepository: Send + Sync + 'static {
     /// Stores memories given by a caller. One whose identity a current memory of the owner already has is not stored again: the
@@ -94,17 +125,27 @@ pub trait MemoryRepository: Send + Sync + 'static {
 
     /// Removes memories and leaves a tombstone for each of their (source message, identity) pairs, for the pairs in `buried`, and for
     /// their ids, so that the same messages never teach them again. What has become memory from buried pairs alone since the caller
-    /// looked goes too. How many were removed; `Stale` and nothing removed when the memory is not in the expected version.
+    /// looked goes too. How many were removed; `Stale` and nothing removed when the memory is not in the expected version; `NotFound`
+    /// when it is not there and not `fresh` either.
     async fn forget(&self, owner: Owner, what: Forgetting) -> StoreResult<Updated<u64>>;
 
-    /// Postings of `terms` (distinct) over the recallable memories.
-    async fn lexical(
+    /// The number of the owner's newest change; 0 before the first.
+    async fn memory_change(&self, owner: Owner) -> StoreResult<i64>;
+
+    /// What changed of the owner's memories behind a position: some `limit` memories at most. Memories in every state, and expired ones.
+    async fn index_delta(
         &self,
         owner: Owner,
-        terms: &[String],
-        scopes: &[Scope],
-        now: Timestamp,
-    ) -> StoreResult<LexicalRows>;
+        after: ChangePosition,
+        limit: u32,
+    ) -> StoreResult<IndexDelta>;
+
+    /// Those of the (source message, identity) pairs that were forgotten: they are not to be learned, nor to be told.
+    async fn buried(
+        &self,
+        owner: Owner,
+        pairs: &[(MessageId, String)],
+    ) -> StoreResult<Vec<(MessageId, String)>>;
 
     /// Recallable preferences of the user's profile, newest `valid_from` first.
     async fn preferences(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
+use tidemark_domain::memory::prompt;
 use tidemark_domain::memory::recall::TopK;
 use tidemark_domain::tool::{Effect, TimeoutClass, ToolPolicy, ToolSpec};
 
@@ -77,7 +78,7 @@ impl Tool for SearchMemory {
             .iter()
             .map(|item| {
                 serde_json::json!({
-                    "content": item.memory.content,
+                    "content": prompt::spoken(item.memory.speaker.as_deref(), &item.memory.content),
                     "scope": item.memory.scope,
                     "since": item.memory.valid_from,
                 })

@@ -5,7 +5,6 @@
 //! `CJKAnalyzer` does the same); a run of one character is a term by itself. Every other script is taken word by word. Dates meet
 //! whatever their form: "May 2nd", "2 May", "2024-05-02" and "5月2日" all hold `may` and `2`.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use rust_stemmers::{Algorithm, Stemmer};
@@ -13,21 +12,11 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::{decompose_canonical, is_combining_mark};
 
 use super::words::{CHINESE_PARTICLES, CHINESE_STOP, ENGLISH_STOP, MONTHS};
-use super::{Layer, Memory};
 
 /// A term longer than this is cut: no word is, and the stores keep terms in index keys.
 const LONGEST_TERM: usize = 64;
 
 static STEMMER: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::English));
-
-/// A text as the lexical index keeps it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Document {
-    /// Distinct terms with their counts, sorted by term.
-    pub terms: Vec<(String, u32)>,
-    /// How many terms it has, with repeats.
-    pub len: u32,
-}
 
 /// The terms of a text, with repeats, in their order.
 pub fn terms(text: &str) -> Vec<String> {
@@ -53,34 +42,6 @@ pub fn terms(text: &str) -> Vec<String> {
         }
     }
     out
-}
-
-/// The text as an entry of the index.
-pub fn document(text: &str) -> Document {
-    collect(terms(text))
-}
-
-/// The entry of a memory: its content and, for an episodic one, the day it was said on, so that a question that names a day finds it.
-///
-/// It depends on content, layer and `valid_from` alone, which do not change in place: what was indexed can be taken out of the index again.
-pub fn document_of(memory: &Memory) -> Document {
-    let mut found = terms(&memory.content);
-    if memory.layer == Layer::Episodic {
-        found.extend(terms(&memory.valid_from.format("%Y-%m-%d").to_string()));
-    }
-    collect(found)
-}
-
-fn collect(found: Vec<String>) -> Document {
-    let len = found.len() as u32;
-    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
-    for term in found {
-        *counts.entry(term).or_default() += 1;
-    }
-    Document {
-        terms: counts.into_iter().collect(),
-        len,
-    }
 }
 
 /// A text without what does not change its meaning: folded, and only its letters and digits, words parted by one space. Two texts
@@ -340,17 +301,6 @@ mod tests {
     }
 
     #[test]
-    fn an_episodic_memory_is_found_by_its_day() {
-        let mut memory = super::super::testing::memory(1, "we met");
-        memory.valid_from = "2024-05-02T10:00:00Z".parse().unwrap();
-        let days = |m: &Memory| document_of(m).terms.iter().any(|(t, _)| t == "2024");
-        memory.layer = Layer::Episodic;
-        assert!(days(&memory));
-        memory.layer = Layer::Semantic;
-        assert!(!days(&memory));
-    }
-
-    #[test]
     fn the_normal_form_ignores_case_width_and_punctuation() {
         assert_eq!(
             normalise("  I prefer TABLES!"),
@@ -362,20 +312,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_document_counts_every_term_once_and_none_is_empty_or_long(text in "\\PC{0,200}") {
-            let all = terms(&text);
-            let document = document(&text);
-            prop_assert_eq!(document.len as usize, all.len());
-            prop_assert_eq!(document.terms.iter().map(|(_, n)| n).sum::<u32>(), document.len);
-            prop_assert!(document.terms.windows(2).all(|w| w[0].0 < w[1].0));
-            prop_assert!(all.iter().all(|t| !t.is_empty() && t.chars().count() <= LONGEST_TERM));
-        }
-
-        #[test]
-        fn the_order_of_words_does_not_change_the_document(mut words in prop::collection::vec("[a-z]{2,8}|[0-9]{1,4}", 0..12)) {
-            let one = document(&words.join(" "));
-            words.reverse();
-            prop_assert_eq!(one, document(&words.join(" ")));
+        fn no_term_is_empty_or_long(text in "\\PC{0,200}") {
+            prop_assert!(terms(&text).iter().all(|t| !t.is_empty() && t.chars().count() <= LONGEST_TERM));
         }
     }
 }

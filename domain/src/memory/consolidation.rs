@@ -23,7 +23,7 @@ pub struct Consolidated {
 /// The identities of the statements that the messages make, distinct and sorted, to look existing semantic memories up by.
 pub fn keys(messages: &[Message]) -> Vec<String> {
     let mut all: Vec<String> = stated(messages)
-        .map(|(_, s)| identity_of(s.scope, s.kind, &s.content))
+        .map(|(message, statement)| identity_in(message, &statement))
         .collect();
     all.sort();
     all.dedup();
@@ -33,22 +33,38 @@ pub fn keys(messages: &[Message]) -> Vec<String> {
 /// The statements that one message makes: identity and content of each.
 pub fn said(message: &Message) -> Vec<(String, String)> {
     stated(std::slice::from_ref(message))
-        .map(|(_, s)| (identity_of(s.scope, s.kind, &s.content), s.content))
+        .map(|(message, statement)| (identity_in(message, &statement), statement.content))
         .collect()
 }
 
-/// The identity of a stored memory: scope, kind and normal form of the content. Two memories with the same one say the same.
+/// The identity of a stored memory: scope, kind, who said it where that was named, and normal form of the content. Two memories with
+/// the same one say the same.
 pub fn identity(memory: &Memory) -> String {
-    identity_of(memory.scope, memory.kind, &memory.content)
+    identity_of(
+        memory.scope,
+        memory.kind,
+        memory.speaker.as_deref(),
+        &memory.content,
+    )
 }
 
-fn identity_of(scope: Scope, kind: Kind, content: &str) -> String {
-    format!(
-        "{}/{}/{}",
-        scope.as_str(),
-        kind.as_str(),
-        normalise(content)
+fn identity_in(message: &Message, statement: &Statement) -> String {
+    identity_of(
+        statement.scope,
+        statement.kind,
+        message.name.as_deref(),
+        &statement.content,
     )
+}
+
+fn identity_of(scope: Scope, kind: Kind, speaker: Option<&str>, content: &str) -> String {
+    let (scope, kind) = (scope.as_str(), kind.as_str());
+    let said = normalise(content);
+    match speaker {
+        // No normal form holds a slash, so that nobody's words can pass for another's.
+        Some(name) => format!("{scope}/{kind}/{}/{said}", normalise(name)),
+        None => format!("{scope}/{kind}/{said}"),
+    }
 }
 
 /// How sure a memory is after it was said once more: `1 − (1 − c)·0.5`, half of the doubt is gone. The formula is ours (B12 asks for a rise
@@ -98,7 +114,7 @@ pub fn consolidate(
             session_id: message.session_id,
             seq: message.seq,
         };
-        let identity = identity_of(statement.scope, statement.kind, &statement.content);
+        let identity = identity_in(message, &statement);
         let id = new_id();
         let memory = semantic(statement, message, source, id, now);
         if memory.key.is_some() {
@@ -239,6 +255,7 @@ fn semantic(
         id,
         key: statement.key_of(message.name.as_deref()),
         content: statement.content,
+        speaker: message.name.clone(),
         scope: statement.scope,
         kind: statement.kind,
         layer: Layer::Semantic,
@@ -251,6 +268,7 @@ fn semantic(
         sources: vec![source],
         valid_from: said_at(message.created_at, statement.nth),
         valid_to: None,
+        superseded_by: None,
         expires_at: None,
         created_at: now,
         access_count: 0,
@@ -324,6 +342,19 @@ mod tests {
         assert_eq!(both.len(), 1);
         assert_eq!(both[0].sources, [source(&first), source(&second)]);
         assert!((both[0].confidence - 0.9).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_same_words_of_two_people_are_two_memories() {
+        let mut said: Vec<Message> = (1..=3)
+            .map(|n| message(n, Role::User, "I like tea."))
+            .collect();
+        said[0].name = Some("Alice".to_owned());
+        said[1].name = Some("Bob".to_owned());
+        let made = run(&said, &[]).new;
+        let speakers: Vec<_> = made.iter().map(|m| m.speaker.as_deref()).collect();
+        assert_eq!(speakers, [Some("Alice"), Some("Bob"), None]);
+        assert_eq!(run(&said, &made), Consolidated::default());
     }
 
     #[test]

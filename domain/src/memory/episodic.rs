@@ -17,7 +17,7 @@ pub fn initial_confidence(trust: Trust) -> f64 {
 /// The episodic memories of a message: its chunks, verbatim but for credentials, as far as they pass the importance gate.
 ///
 /// None for messages of tools and of the system, for such as must not be learned from, and for answers that were cut. Imported messages (those
-/// without a turn) skip the gate, and when an import names the speaker each chunk starts with the name, since "I" would else be the owner.
+/// without a turn) skip the gate, and when an import names the speaker each chunk keeps the name, since "I" would else be the owner.
 /// What states something of a key stands alone and has that key ([`super::segment`]). The ids depend on message and place alone, so that
 /// making them again is harmless. `now` is the time of storing.
 pub fn memories(message: &Message, now: Timestamp) -> Vec<Memory> {
@@ -47,10 +47,8 @@ pub fn memories(message: &Message, now: Timestamp) -> Vec<Memory> {
             };
             Some(Memory {
                 id: chunk_id(message.id, ordinal),
-                content: match &message.name {
-                    Some(name) => format!("{name}: {chunk}"),
-                    None => chunk,
-                },
+                content: chunk,
+                speaker: message.name.clone(),
                 scope,
                 kind,
                 layer: Layer::Episodic,
@@ -68,6 +66,7 @@ pub fn memories(message: &Message, now: Timestamp) -> Vec<Memory> {
                 }],
                 valid_from: said_at(message.created_at, statement.map_or(0, |s| s.nth)),
                 valid_to: None,
+                superseded_by: None,
                 expires_at: None,
                 created_at: now,
                 access_count: 0,
@@ -216,10 +215,9 @@ mod tests {
         assert!(memories(&greeting, day(3)).is_empty());
         greeting.turn_id = None;
         greeting.name = Some("Alice".to_owned());
-        assert_eq!(
-            memories(&greeting, day(3))[0].content,
-            "Alice: Good morning!"
-        );
+        let kept = memories(&greeting, day(3)).remove(0);
+        assert_eq!(kept.content, "Good morning!");
+        assert_eq!(kept.speaker.as_deref(), Some("Alice"));
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod consolidation;
 pub mod episodic;
 pub mod forgetting;
 pub mod gate;
+pub mod index;
 pub mod lexical;
 pub mod prompt;
 pub mod recall;
@@ -155,6 +156,8 @@ pub struct Memory {
     pub id: MemoryId,
     /// What it says. At most 4,000 characters.
     pub content: String,
+    /// Who said it, where that was named: of an import, the name. "I" in the content is this one, else the owner.
+    pub speaker: Option<String>,
     /// Where it applies.
     pub scope: Scope,
     /// What it is.
@@ -181,6 +184,8 @@ pub struct Memory {
     pub valid_from: Timestamp,
     /// Until when it held.
     pub valid_to: Option<Timestamp>,
+    /// The memory that took its place.
+    pub superseded_by: Option<MemoryId>,
     /// When it is to be deleted.
     pub expires_at: Option<Timestamp>,
     /// When it was stored.

@@ -1,5 +1,7 @@
 //! Remembered lines as a model reads them (B11).
 
+use std::borrow::Cow;
+
 use super::Scope;
 use super::analysis::is_han;
 use crate::event::{RecalledMemory, Via};
@@ -65,7 +67,7 @@ pub fn recall_block(items: &[RecalledMemory], language: Language) -> Option<Stri
             block.push('\n');
         }
         for item in lines {
-            block.push_str(&line(item.scope, &item.content, language));
+            block.push_str(&line(item.scope, &item.said(), language));
             block.push('\n');
         }
     }
@@ -106,6 +108,14 @@ pub fn line(scope: Scope, content: &str, language: Language) -> String {
         Language::Chinese => "[记忆]",
     };
     format!("{mark} [{}] {}", scope.as_str(), one_line(content))
+}
+
+/// What is said, with the speaker's name before it where there is one.
+pub fn spoken<'t>(speaker: Option<&str>, content: &'t str) -> Cow<'t, str> {
+    match speaker {
+        Some(name) => Cow::Owned(format!("{name}: {content}")),
+        None => Cow::Borrowed(content),
+    }
 }
 
 /// The content on one line: runs of spaces, line ends and control characters are one space. What could pass for a fence is taken apart.
@@ -153,9 +163,18 @@ mod tests {
             },
             kind: Kind::Fact,
             content: content.to_owned(),
+            speaker: None,
             score: 1.0,
             via,
         }
+    }
+
+    #[test]
+    fn a_named_speaker_stands_before_what_was_said() {
+        let mut said = item("I like tea.", Via::Relevance);
+        said.speaker = Some("Alice".to_owned());
+        let block = recall_block(&[said], Language::English).unwrap();
+        assert!(block.contains("[memory] [project_context] Alice: I like tea.\n"));
     }
 
     #[test]

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::analysis::{is_ideographic, normalise};
 use super::conflict::{Value, value};
+use super::index::search::Scored;
 use super::lexical::query_terms;
-use super::prompt::{Language, line};
-use super::scoring::{Parts, Profile, RECENCY_DAYS, decay_factor, recency_factor, use_boost};
-use super::sentence::only_asks;
+use super::prompt::{Language, line, spoken};
+use super::scoring::{Parts, Profile};
 use super::{Kind, Layer, Memory, Scope, State, rules};
 use crate::ids::{MemoryId, Timestamp};
 use crate::window::TokenCounter;
@@ -100,19 +100,76 @@ pub fn dynamic_k(query: &str, session_messages: i64) -> usize {
     (K_RANGE.0 + long + several + dialogue).min(K_RANGE.1)
 }
 
-/// A memory that an arm of recall found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Candidate {
-    /// The memory.
-    pub memory: Memory,
-    /// How well it fits, 0–1.
-    pub relevance: f64,
-    /// The terms of the query that it holds.
-    pub matched: Vec<String>,
+/// The time to judge by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The time: what has expired by then is gone.
+    pub now: Timestamp,
+    /// Tell what held then instead of what holds now.
+    pub as_of: Option<Timestamp>,
+    /// Also tell what faded.
+    pub archived: bool,
 }
 
-/// How candidates are judged.
-#[derive(Clone, Debug, PartialEq)]
+impl Moment {
+    /// Now, of what holds.
+    pub fn at(now: Timestamp) -> Self {
+        Self {
+            now,
+            as_of: None,
+            archived: false,
+        }
+    }
+
+    /// Why a memory is not told whatever was asked.
+    pub fn unfit(&self, standing: &Standing) -> Option<DropReason> {
+        let ended_by = |at| standing.valid_to.is_some_and(|end| end <= at);
+        let faded = standing.state == State::Archived || standing.layer == Layer::Archival;
+        let holds = match self.as_of {
+            _ if faded && !self.archived => false,
+            _ if standing.state == State::Quarantined => false,
+            None => standing.state != State::Superseded && !ended_by(self.now),
+            Some(then) => standing.valid_from <= then && !ended_by(then),
+        };
+        if standing.expires_at.is_some_and(|at| at <= self.now) {
+            Some(DropReason::Expired)
+        } else if holds {
+            None
+        } else {
+            Some(DropReason::NotCurrent)
+        }
+    }
+}
+
+/// What of a memory decides whether it may be told at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Whether it is told.
+    pub state: State,
+    /// How far it is from what was said.
+    pub layer: Layer,
+    /// Since when it holds.
+    pub valid_from: Timestamp,
+    /// Until when it held.
+    pub valid_to: Option<Timestamp>,
+    /// When it is to be deleted.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl From<&Memory> for Standing {
+    fn from(memory: &Memory) -> Self {
+        Self {
+            state: memory.state,
+            layer: memory.layer,
+            valid_from: memory.valid_from,
+            valid_to: memory.valid_to,
+            expires_at: memory.expires_at,
+        }
+    }
+}
+
+/// How it is chosen what is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecallRules {
     /// The way of scoring.
     pub profile: Profile,
@@ -120,8 +177,8 @@ pub struct RecallRules {
     pub top_k: usize,
     /// The least score; none is the profile's own threshold, 0 switches abstention off.
     pub min_score: Option<f64>,
-    /// The time.
-    pub now: Timestamp,
+    /// The time to judge by.
+    pub moment: Moment,
     /// The room for all items together, in tokens of the rendered lines.
     pub token_budget: usize,
 }
@@ -191,117 +248,104 @@ pub struct Ranking {
     pub abstained: bool,
 }
 
-/// Judges candidates. Equal scores go by id, so that the order of the candidates does not matter.
+/// Chooses what is told from what was found, best first, one after the other: so that only those rows have to be read that may be told.
 ///
 /// What does not fit the token budget is skipped and the next one tried. Of two that say the same, or of a statement and the chunk of the same
 /// message that contains it, the better one is told.
-pub fn rank(
-    candidates: Vec<Candidate>,
-    rules: &RecallRules,
-    counter: &dyn TokenCounter,
-) -> Ranking {
-    let mut out = Ranking::default();
-    let mut scored = Vec::with_capacity(candidates.len());
-    let mut candidates = candidates;
-    candidates.sort_by(|a, b| {
-        b.relevance
-            .total_cmp(&a.relevance)
-            .then(a.memory.id.cmp(&b.memory.id))
-    });
-    for candidate in candidates {
-        match unfit(&candidate.memory, rules.now) {
-            Some(reason) => out.dropped.push((candidate.memory.id, reason)),
-            None => scored.push(score(candidate, rules)),
+pub struct Selection<'c> {
+    rules: RecallRules,
+    counter: &'c dyn TokenCounter,
+    best: f64,
+    fits: usize,
+    left: usize,
+    out: Ranking,
+}
+
+impl std::fmt::Debug for Selection<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Selection")
+            .field("rules", &self.rules)
+            .field("out", &self.out)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'c> Selection<'c> {
+    /// From what was found, of which `best` is the highest score.
+    pub fn new(rules: RecallRules, counter: &'c dyn TokenCounter, best: f64) -> Self {
+        Self {
+            rules,
+            counter,
+            best,
+            fits: 0,
+            left: rules.token_budget,
+            out: Ranking::default(),
         }
     }
-    if rules.profile == Profile::Decay {
-        let fetched = (DECAY_FETCH * rules.top_k).min(scored.len());
-        let beyond = scored
-            .drain(fetched..)
-            .map(|r| (r.memory.id, DropReason::BeyondTopK));
-        out.dropped.extend(beyond);
+
+    /// Whether the row of this one has to be read to decide.
+    pub fn wants(&self, scored: &Scored) -> bool {
+        self.out.items.len() < self.rules.top_k && self.reaches(scored)
     }
-    scored.sort_by(|a, b| {
-        b.score
-            .total_cmp(&a.score)
-            .then(a.memory.id.cmp(&b.memory.id))
-    });
-    let best = scored.first().map_or(0.0, |r| r.score);
-    let mut fits = 0;
-    let mut left = rules.token_budget;
-    for item in scored {
-        let id = item.memory.id;
-        if !reaches(&item, best, rules) {
-            out.dropped.push((id, DropReason::BelowThreshold));
-            continue;
-        }
-        fits += 1;
-        if out.items.len() >= rules.top_k {
-            out.dropped.push((id, DropReason::BeyondTopK));
-            continue;
-        }
-        if out
-            .items
-            .iter()
-            .any(|told| say_the_same(&told.memory, &item.memory))
-        {
-            out.dropped.push((id, DropReason::Duplicate));
-            continue;
-        }
-        match left.checked_sub(cost(&item.memory, counter)) {
-            Some(rest) => {
-                left = rest;
-                out.items.push(item);
+
+    /// Decides on the next one; without its row, which is gone, only when it is not [wanted](Self::wants).
+    pub fn offer(&mut self, scored: Scored, memory: Option<Memory>) {
+        let reason = if self.reaches(&scored) {
+            self.fits += 1;
+            if self.out.items.len() >= self.rules.top_k {
+                Some(DropReason::BeyondTopK)
+            } else if let Some(memory) = memory {
+                return self.consider(scored, memory);
+            } else {
+                // Removed since it was found: there is nothing to tell of it.
+                self.fits -= 1;
+                None
             }
-            None => out.dropped.push((id, DropReason::OverBudget)),
-        }
+        } else {
+            Some(DropReason::BelowThreshold)
+        };
+        self.out
+            .dropped
+            .extend(reason.map(|reason| (scored.id, reason)));
     }
-    out.abstained = fits == 0;
-    out
-}
 
-/// Why a memory is not told whatever was asked.
-fn unfit(memory: &Memory, now: Timestamp) -> Option<DropReason> {
-    if memory.expires_at.is_some_and(|at| at <= now) {
-        Some(DropReason::Expired)
-    } else if memory.state != State::Current
-        || memory.layer == Layer::Archival
-        || memory.valid_to.is_some_and(|at| at <= now)
-    {
-        Some(DropReason::NotCurrent)
-    } else {
-        None
+    fn consider(&mut self, scored: Scored, memory: Memory) {
+        let told = &self.out.items;
+        // It may have changed since it was found.
+        let reason = if let Some(reason) = self.rules.moment.unfit(&Standing::from(&memory)) {
+            self.fits -= 1;
+            reason
+        } else if told.iter().any(|one| say_the_same(&one.memory, &memory)) {
+            DropReason::Duplicate
+        } else if let Some(rest) = self.left.checked_sub(cost(&memory, self.counter)) {
+            self.left = rest;
+            self.out.items.push(Ranked {
+                memory,
+                score: scored.score,
+                parts: scored.parts,
+                matched: scored.matched,
+            });
+            return;
+        } else {
+            DropReason::OverBudget
+        };
+        self.out.dropped.push((scored.id, reason));
     }
-}
 
-fn score(candidate: Candidate, rules: &RecallRules) -> Ranked {
-    let Candidate {
-        memory,
-        relevance,
-        matched,
-    } = candidate;
-    let mut parts = Parts {
-        relevance,
-        ..Parts::default()
-    };
-    match rules.profile {
-        Profile::Hybrid => parts.question = only_asks(&memory.content).then_some(QUESTION_WEIGHT),
-        Profile::Decay => {
-            parts.decay = Some(decay_factor(days_between(memory.last_access, rules.now)));
-            parts.use_boost = Some(use_boost(memory.access_count));
-        }
-        Profile::Recency => {
-            parts.recency = Some(recency_factor(
-                days_between(memory.valid_from, rules.now),
-                RECENCY_DAYS,
-            ));
+    /// Whether an item may be told: the request's threshold is held against the score it sees, the profiles' own as their documents say.
+    fn reaches(&self, scored: &Scored) -> bool {
+        match (self.rules.min_score, self.rules.profile) {
+            (Some(least), _) => scored.score >= least,
+            (None, Profile::Hybrid) => self.best >= HYBRID_MIN && scored.score >= HYBRID_MIN / 2.0,
+            (None, Profile::Recency) => scored.parts.relevance >= RECENCY_MIN,
+            (None, Profile::Decay) => true,
         }
     }
-    Ranked {
-        score: parts.score(rules.profile),
-        memory,
-        parts,
-        matched,
+
+    /// What was chosen.
+    pub fn finish(mut self) -> Ranking {
+        self.out.abstained = self.fits == 0;
+        self.out
     }
 }
 
@@ -310,19 +354,9 @@ pub fn days_between(then: Timestamp, now: Timestamp) -> f64 {
     (now - then).num_seconds().max(0) as f64 / 86_400.0
 }
 
-/// Whether an item may be told: the request's threshold is held against the score it sees, the profiles' own as their documents say.
-fn reaches(item: &Ranked, best: f64, rules: &RecallRules) -> bool {
-    match (rules.min_score, rules.profile) {
-        (Some(least), _) => item.score >= least,
-        (None, Profile::Hybrid) => best >= HYBRID_MIN && item.score >= HYBRID_MIN / 2.0,
-        (None, Profile::Recency) => item.parts.relevance >= RECENCY_MIN,
-        (None, Profile::Decay) => true,
-    }
-}
-
 fn say_the_same(one: &Memory, other: &Memory) -> bool {
     let (a, b) = (normalise(&one.content), normalise(&other.content));
-    a == b
+    (a == b && one.speaker == other.speaker)
         || (one.layer != other.layer
             && share_a_source(one, other)
             && (a.contains(&b) || b.contains(&a)))
@@ -353,7 +387,11 @@ pub fn cost(memory: &Memory, counter: &dyn TokenCounter) -> usize {
     let language = Language::detect(&memory.content);
     counter.count(&format!(
         "{}\n",
-        line(memory.scope, &memory.content, language)
+        line(
+            memory.scope,
+            &spoken(memory.speaker.as_deref(), &memory.content),
+            language
+        )
     ))
 }
 
@@ -389,7 +427,10 @@ pub fn profile(
     for memory in standing {
         let about = subjects_of(&memory);
         let settled = !about.is_empty() && about.iter().all(|said| is_settled(said, &subjects));
-        if covered.contains(&memory.id) || settled || !said.insert(normalise(&memory.content)) {
+        if covered.contains(&memory.id)
+            || settled
+            || !said.insert((memory.speaker.clone(), normalise(&memory.content)))
+        {
             continue;
         }
         subjects.extend(about);

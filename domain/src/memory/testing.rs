@@ -17,6 +17,7 @@ pub(crate) fn memory(id: u128, content: &str) -> Memory {
     Memory {
         id: MemoryId(Uuid::from_u128(id)),
         content: content.to_owned(),
+        speaker: None,
         scope: Scope::ProjectContext,
         kind: Kind::Fact,
         layer: Layer::Semantic,
@@ -30,6 +31,7 @@ pub(crate) fn memory(id: u128, content: &str) -> Memory {
         sources: Vec::new(),
         valid_from: day(1),
         valid_to: None,
+        superseded_by: None,
         expires_at: None,
         created_at: day(1),
         access_count: 0,

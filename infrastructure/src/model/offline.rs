@@ -64,7 +64,7 @@ fn compose(recalled: &[RecalledMemory], language: Language) -> String {
         let lines: Vec<String> = recalled
             .iter()
             .filter(|memory| memory.via == via)
-            .map(|memory| format!("- {}", one_line(&memory.content)))
+            .map(|memory| format!("- {}", one_line(&memory.said())))
             .collect();
         if !lines.is_empty() {
             parts.push(format!("{heading}\n\n{}", lines.join("\n")));
@@ -151,6 +151,7 @@ mod tests {
             scope: Scope::UserProfile,
             kind: Kind::Preference,
             content: content.to_owned(),
+            speaker: None,
             score: 1.0,
             via,
         }

@@ -196,6 +196,9 @@ section! {
         max_preferences: usize = 12, 0..=100;
         /// The most memories that are scored in full for a question.
         candidates: usize = 100, 10..=10_000;
+        /// The memory that the indexes of the users recalled lately may take together, in bytes; some 800 bytes a memory. Whose index is not
+        /// held waits for it to be read at the next recall.
+        index_bytes: usize = 268_435_456, 1_048_576..=1_099_511_627_776;
     }
 }
 

@@ -265,6 +265,7 @@ async fn nothing_is_learned_from_a_temporary_chat_but_use_is_counted() {
         scope: Scope::ProjectContext,
         kind: Kind::Fact,
         content: "the budget is 400k".to_owned(),
+        speaker: None,
         score: 0.5,
         via: Via::Relevance,
     }];

@@ -1,8 +1,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use super::super::consolidation;
 use super::super::episodic::memories;
-use super::super::lexical::{self, CorpusStats};
+use super::super::index::search::{Filter, Found, Query, judge, search as look_up};
+use super::super::index::{Entry, OwnerIndex, View};
+use super::super::sentence::only_asks;
 use super::super::testing::{day, memory, message, source};
-use super::super::{analysis, consolidation};
 use super::*;
 use crate::session::Role;
 use proptest::prelude::*;
@@ -26,17 +28,60 @@ fn rules(profile: Profile, top_k: usize) -> RecallRules {
         profile,
         top_k,
         min_score: None,
-        now: day(11),
+        moment: Moment::at(day(11)),
         token_budget: 1_000,
     }
+}
+
+/// A memory that an arm of recall found.
+#[derive(Clone, Debug)]
+struct Candidate {
+    memory: Memory,
+    relevance: f64,
 }
 
 fn candidate(id: u128, content: &str, relevance: f64) -> Candidate {
     Candidate {
         memory: memory(id, content),
         relevance,
-        matched: Vec::new(),
     }
+}
+
+/// Judges candidates as a recall does that found them.
+fn rank(candidates: Vec<Candidate>, rules: &RecallRules, counter: &dyn TokenCounter) -> Ranking {
+    let entries: Vec<Entry> = candidates.iter().map(|c| Entry::from(&c.memory)).collect();
+    let found = candidates.iter().zip(&entries).map(|(c, entry)| Found {
+        entry,
+        asks: only_asks(&c.memory.content),
+        relevance: c.relevance,
+        slot: 0,
+    });
+    let (judged, beyond) = judge(
+        found.collect(),
+        rules.profile,
+        rules.moment.now,
+        rules.top_k,
+    );
+    let best = judged.first().map_or(0.0, |j| j.score);
+    let mut selection = Selection::new(*rules, counter, best);
+    for judged in judged {
+        let id = judged.found.entry.id;
+        let scored = Scored {
+            id,
+            score: judged.score,
+            parts: judged.parts,
+            matched: Vec::new(),
+        };
+        let memory = selection.wants(&scored).then(|| {
+            let of = candidates.iter().find(|c| c.memory.id == id);
+            of.unwrap().memory.clone()
+        });
+        selection.offer(scored, memory);
+    }
+    let mut ranking = selection.finish();
+    let beyond = beyond.iter().map(|f| (f.entry.id, DropReason::BeyondTopK));
+    ranking.dropped.splice(0..0, beyond);
+    ranking
 }
 
 fn told(ranking: &Ranking) -> Vec<u128> {
@@ -56,27 +101,26 @@ fn reasons(ranking: &Ranking) -> Vec<(u128, DropReason)> {
 }
 
 fn search(query: &str, memories: &[Memory]) -> Ranking {
-    let query = lexical::query_terms(query);
-    let mut stats = CorpusStats::default();
-    let mut postings = Vec::new();
-    for memory in memories {
-        lexical::add_document(
-            &mut stats,
-            &mut postings,
-            &query,
-            memory.id,
-            &analysis::document_of(memory),
-        );
+    let index = OwnerIndex::of(memories);
+    let rules = rules(Profile::Hybrid, 3);
+    let query = Query {
+        text: query.to_owned(),
+        vectors: Vec::new(),
+        filter: Filter::default(),
+        moment: rules.moment,
+        profile: rules.profile,
+        top_k: rules.top_k,
+        limit: 100,
+        why_not: Vec::new(),
+    };
+    let found = look_up(&View::of(&index), &query).found;
+    let best = found.first().map_or(0.0, |scored| scored.score);
+    let mut selection = Selection::new(rules, &Words, best);
+    for scored in found {
+        let memory = memories.iter().find(|m| m.id == scored.id).cloned();
+        selection.offer(scored, memory);
     }
-    let candidates = lexical::score(&query, stats, &postings)
-        .into_iter()
-        .map(|hit| Candidate {
-            memory: memories.iter().find(|m| m.id == hit.id).unwrap().clone(),
-            relevance: hit.relevance,
-            matched: hit.matched,
-        })
-        .collect();
-    rank(candidates, &rules(Profile::Hybrid, 3), &Words)
+    selection.finish()
 }
 
 #[test]

@@ -269,11 +269,9 @@ pub async fn a_replacement_withdraws_what_was_learned_from_the_branch_alone(stor
     let shared = w.memory_row(shared.id).await.unwrap();
     assert_eq!(shared.sources, [source(&elsewhere)]);
     assert_eq!(w.memory_row(given.id).await, Some(given));
-    let terms = ["round".to_owned()];
-    let rows = w.store.lexical(w.owner, &terms, &[], later(w.now(), 1));
-    let rows = rows.await.unwrap();
-    assert!(rows.postings.is_empty());
-    assert_eq!(rows.stats.documents, 3);
+    let now = later(w.now(), 1);
+    assert!(w.finds(w.owner, "round", now).await.is_empty());
+    assert_eq!(w.finds(w.owner, "colour", now).await, [shared.id]);
 }
 
 pub async fn a_replacement_sets_the_cursors_back_to_what_is_left(store: Arc<dyn Store>) {

@@ -13,11 +13,9 @@ use tidemark_domain::memory::{Kind, Memory, Scope};
 
 use super::world::{ALL, CENTURY, World, indexed, key, later};
 
-/// Whether an owner's memory of this term is found at a time.
-async fn finds(w: &World, owner: Owner, term: &str, at: Timestamp) -> bool {
-    let terms = [term.to_owned()];
-    let rows = w.store.lexical(owner, &terms, &[], at).await.unwrap();
-    !rows.postings.is_empty()
+/// Whether an owner's memory of this word is found at a time.
+async fn finds(w: &World, owner: Owner, word: &str, at: Timestamp) -> bool {
+    !w.finds(owner, word, at).await.is_empty()
 }
 
 fn moment() -> TimeDelta {
@@ -38,7 +36,7 @@ pub async fn no_read_returns_what_has_expired(store: Arc<dyn Store>) {
     let valid = preference("Lists", later(w.now(), CENTURY));
     let valid = w.remembered(valid).await;
     let before = expires_at - moment();
-    assert!(finds(&w, w.owner, "tabl", before).await);
+    assert!(finds(&w, w.owner, "tables", before).await);
     let found = w.store.preferences(w.owner, before, ALL).await.unwrap();
     assert_eq!(found, [valid.clone(), expired.clone()]);
 
@@ -54,7 +52,7 @@ pub async fn no_read_returns_what_has_expired(store: Arc<dyn Store>) {
     assert_eq!(same.unwrap(), [(identity(&valid), valid.clone())]);
     let found = w.store.preferences(w.owner, expires_at, ALL).await;
     assert_eq!(found.unwrap(), left);
-    assert!(!finds(&w, w.owner, "tabl", expires_at).await);
+    assert!(!finds(&w, w.owner, "tables", expires_at).await);
 }
 
 async fn write(w: &World, session: SessionId, way: &str, now: Timestamp) {

@@ -51,11 +51,7 @@ pub async fn what_is_forgotten_is_gone_from_everywhere(store: Arc<dyn Store>) {
     assert!(from.is_empty());
     let same = w.store.memories_by_identity(w.owner, &[identity]).await;
     assert!(same.unwrap().is_empty());
-    let terms = ["answer".to_owned(), "tabl".to_owned()];
-    let rows = w.store.lexical(w.owner, &terms, &[], now).await.unwrap();
-    assert_eq!(rows.stats.documents, 1);
-    assert_eq!(rows.postings.len(), 1);
-    assert_eq!(rows.postings[0].postings[0].memory, kept.id);
+    assert_eq!(w.finds(w.owner, "answer tables", now).await, [kept.id]);
 }
 
 pub async fn what_was_forgotten_can_be_said_anew(store: Arc<dyn Store>) {

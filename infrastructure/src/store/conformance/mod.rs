@@ -23,9 +23,9 @@ pub mod commit;
 pub mod expiry;
 pub mod forgetting;
 pub mod idempotency;
+pub mod index;
 pub mod jobs;
 pub mod learning;
-pub mod lexical;
 pub mod listing;
 pub mod memories;
 pub mod messages;
@@ -226,13 +226,17 @@ macro_rules! conformance {
                 what_has_expired_can_be_learned_anew_but_not_said_again
                 what_has_expired_can_neither_be_forgotten_nor_told_again
             }
-            lexical {
-                ranking_over_the_stores_rows_is_ranking_over_the_memories
-                postings_come_in_the_order_of_the_terms_and_for_those_that_occur
-                an_owner_without_memories_has_no_rows
-                a_memory_expires_at_its_time_and_not_before
+            index {
+                whatever_writes_memories_is_followed
+                a_number_is_raised_for_its_owner_alone
+                an_owner_without_memories_has_nothing_to_follow
+                parts_of_any_size_make_the_same_index
+                who_knows_a_later_change_than_the_store_starts_anew
+                ranking_over_what_was_followed_is_ranking_over_the_memories
                 a_memory_is_found_by_the_request_after_it_was_given
-                terms_survive_whatever_they_hold
+                documents_and_speakers_survive_whatever_they_hold
+                what_was_forgotten_of_a_message_is_told
+                what_is_not_stored_yet_can_be_forgotten_before_it_is
             }
             idempotency {
                 a_session_is_made_once_for_a_key_and_told_as_it_is_now
@@ -290,7 +294,7 @@ mod tests {
             include_str!("listing.rs"),
             include_str!("forgetting.rs"),
             include_str!("expiry.rs"),
-            include_str!("lexical.rs"),
+            include_str!("index.rs"),
             include_str!("idempotency.rs"),
         ];
         let listed = crate::conformance!(@list names);

@@ -75,8 +75,8 @@ pub async fn a_number_means_nothing_in_another_tenant(store: Arc<dyn Store>) {
     assert!(memories.unwrap().items.is_empty());
     let from = s.memories_from(elsewhere, &[said.id]).await.unwrap();
     assert!(from.is_empty());
-    let rows = s.lexical(elsewhere, &["budget".to_owned()], &[], now).await;
-    assert_eq!(rows.unwrap().stats.documents, 0);
+    assert!(w.finds(elsewhere, "budget", now).await.is_empty());
+    assert_eq!(s.memory_change(elsewhere).await.unwrap(), 0);
     assert!(s.unindexed(elsewhere, ALL).await.unwrap().is_empty());
     let taught = s.taught_messages(elsewhere, session, 0, 9, ALL).await;
     assert!(taught.unwrap().is_empty());

@@ -1,5 +1,6 @@
 //! What the tests are written with: a store, an owner, rising time, and small builders with one meaning each.
 
+mod index;
 mod learning;
 mod turns;
 
@@ -15,12 +16,13 @@ use tidemark_application::ports::sessions::{ImportedMessage, NewSession};
 use tidemark_application::ports::store::{Idempotency, Store};
 use tidemark_domain::event::{RecalledMemory, Via};
 use tidemark_domain::ids::{MessageId, Owner, SessionId, TenantId, Timestamp, UserName};
-use tidemark_domain::memory::analysis::document_of;
 use tidemark_domain::memory::consolidation::identity;
+use tidemark_domain::memory::index::Document;
 use tidemark_domain::memory::{Memory, Source};
 use tidemark_domain::session::{MemoryMode, Message, Role, Session, validate_transcript};
 use uuid::Uuid;
 
+pub(super) use self::index::{Follower, asked, found};
 use crate::system::UuidV7;
 
 /// No test runs as long.
@@ -208,7 +210,7 @@ pub(super) fn key(key: &str, body: u8) -> Idempotency {
 pub(super) fn indexed(memory: Memory) -> IndexedMemory {
     IndexedMemory {
         identity: identity(&memory),
-        document: document_of(&memory),
+        document: Document::of(&memory),
         memory,
     }
 }
@@ -227,6 +229,7 @@ pub(super) fn shown(memory: &Memory) -> RecalledMemory {
         scope: memory.scope,
         kind: memory.kind,
         content: memory.content.clone(),
+        speaker: memory.speaker.clone(),
         score: 0.75,
         via: Via::Relevance,
     }

@@ -8,7 +8,7 @@ use tidemark_application::ports::sessions::Updated;
 use tidemark_domain::ids::{MessageId, Owner, SessionId, Timestamp};
 use uuid::Uuid;
 
-use super::owners;
+use super::changes::Change;
 use super::rows::{owned, owned_as};
 
 /// Of pairs of a message and what it taught, those that were forgotten.
@@ -23,9 +23,12 @@ const VERSION: &str = "
 SELECT m.version FROM memories m
 WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = $3 AND (m.expires_at IS NULL OR m.expires_at > $4)";
 
-/// Sources and terms go with their memory.
-const EXPIRE: &str =
-    "DELETE FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.expires_at <= $3";
+/// Sources go with their memory.
+const EXPIRE: &str = "
+WITH removed AS (
+    DELETE FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.expires_at <= $3 RETURNING m.id
+)
+INSERT INTO memory_removals (tenant_id, owner_id, change, memory_id) SELECT $1, $2, $4, r.id FROM removed r";
 
 /// What memories were learned from, and other pairs of a message and an identity.
 const BURY: &str = "
@@ -38,7 +41,8 @@ SELECT $1, $2, n.message_id, sha256(convert_to(n.identity, 'UTF8')), $6::timesta
 FROM unnest($4::uuid[], $5::text[]) AS n (message_id, identity)
 ON CONFLICT DO NOTHING";
 
-/// Removes memories, and of what the same messages taught that of which each source has been buried.
+/// Removes memories, and of what the same messages taught that of which each source has been buried. The ids that were asked for are buried
+/// even where no memory has them yet.
 const FORGET: &str = "
 WITH asked AS (
     SELECT s.message_id FROM memory_sources s WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.memory_id = ANY($3)
@@ -60,10 +64,12 @@ WITH asked AS (
     )
 ), marked AS (
     INSERT INTO tombstones (tenant_id, owner_id, subject_id, identity_hash, created_at)
-    SELECT $1, $2, f.id, ''::bytea, $5::timestamptz FROM forgotten f
+    SELECT $1, $2, f.id, ''::bytea, $5::timestamptz FROM (SELECT id FROM forgotten UNION SELECT unnest($3::uuid[])) f
     ON CONFLICT DO NOTHING
+), removed AS (
+    DELETE FROM memories m USING forgotten f WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = f.id RETURNING m.id
 )
-DELETE FROM memories m USING forgotten f WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = f.id";
+INSERT INTO memory_removals (tenant_id, owner_id, change, memory_id) SELECT $1, $2, $6, r.id FROM removed r";
 
 /// What was learned from the messages of a session from a number on: memories of these alone go, others lose these sources.
 const WITHDRAW: &str = "
@@ -78,20 +84,28 @@ WITH removed AS (
     FROM removed r
 ), orphaned AS (
     DELETE FROM memories m USING touched t WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = t.memory_id AND NOT t.kept
+    RETURNING m.id
+), removals AS (
+    INSERT INTO memory_removals (tenant_id, owner_id, change, memory_id) SELECT $1, $2, $5, o.id FROM orphaned o
 )
-UPDATE memories m SET version = m.version + 1 FROM touched t
+UPDATE memories m SET version = m.version + 1, change = $5 FROM touched t
 WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = t.memory_id AND t.kept";
 
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[FORGOTTEN, VERSION, EXPIRE, BURY, FORGET, WITHDRAW];
 
-/// Removes what has expired. Whoever calls holds the owner's lock and has changed none of its memories yet.
+/// Removes what has expired. Whoever calls has changed none of the owner's memories yet.
 pub(super) async fn expire(
     tx: &mut PgConnection,
     owner: Owner,
+    change: &Change,
     now: Timestamp,
 ) -> Result<(), sqlx::Error> {
-    owned(EXPIRE, owner).bind(now).execute(tx).await?;
+    owned(EXPIRE, owner)
+        .bind(now)
+        .bind(change.number())
+        .execute(tx)
+        .await?;
     Ok(())
 }
 
@@ -100,19 +114,20 @@ pub(super) async fn forget(
     owner: Owner,
     what: &Forgetting,
 ) -> Result<Updated<u64>, sqlx::Error> {
-    owners::lock(tx, owner).await?;
+    let change = Change::begin(tx, owner).await?;
     let found: Option<(i64,)> = owned_as(VERSION, owner)
         .bind(what.id.0)
         .bind(what.now)
         .fetch_optional(&mut *tx)
         .await?;
-    let Some((version,)) = found else {
-        return Ok(Updated::NotFound);
-    };
-    if what.expected.is_some_and(|expected| expected != version) {
-        return Ok(Updated::Stale);
+    match found {
+        None if !what.fresh => return Ok(Updated::NotFound),
+        Some((version,)) if what.expected.is_some_and(|seen| seen != version) => {
+            return Ok(Updated::Stale);
+        }
+        _ => {}
     }
-    expire(tx, owner, what.now).await?;
+    expire(tx, owner, &change, what.now).await?;
     let mut ids: Vec<Uuid> = vec![what.id.0];
     ids.extend(what.echoes.iter().map(|id| id.0));
     let (messages, identities): (Vec<Uuid>, Vec<&str>) = what
@@ -132,6 +147,7 @@ pub(super) async fn forget(
         .bind(&ids)
         .bind(&messages)
         .bind(what.now)
+        .bind(change.number())
         .execute(tx)
         .await?;
     Ok(Updated::Done(forgotten.rows_affected()))
@@ -161,16 +177,18 @@ pub(super) async fn forgotten(
         .collect())
 }
 
-/// Withdraws what was learned from a session's messages from `from_seq` on. Whoever calls holds the locks of session and owner.
+/// Withdraws what was learned from a session's messages from `from_seq` on. Whoever calls holds the lock of the session.
 pub(super) async fn withdraw(
     tx: &mut PgConnection,
     owner: Owner,
+    change: &Change,
     session: SessionId,
     from_seq: i64,
 ) -> Result<(), sqlx::Error> {
     owned(WITHDRAW, owner)
         .bind(session.0)
         .bind(from_seq)
+        .bind(change.number())
         .execute(tx)
         .await?;
     Ok(())

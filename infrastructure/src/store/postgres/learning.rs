@@ -17,9 +17,10 @@ use tidemark_domain::memory::Layer;
 use tidemark_domain::session::{Message, Session};
 use uuid::Uuid;
 
+use super::changes::Change;
 use super::rows::{MessageRow, SessionRow, message_columns, owned, owned_as, session_columns};
 use super::transaction::Abort;
-use super::{PostgresStore, forget, jobs, memories, owners, sessions};
+use super::{PostgresStore, forget, jobs, memories, sessions};
 
 const SNAPSHOT: &str = concat!(
     "SELECT ",
@@ -50,7 +51,7 @@ const MOVE_BOUNDARY: &str =
     "UPDATE sessions SET last_consolidated = $4 WHERE tenant_id = $1 AND owner_id = $2 AND id = $3";
 
 const STRENGTHEN: &str = "
-UPDATE memories m SET confidence = n.confidence, version = m.version + 1
+UPDATE memories m SET confidence = n.confidence, version = m.version + 1, change = $6
 FROM unnest($3::uuid[], $4::bigint[], $5::double precision[]) AS n (id, version, confidence)
 WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = n.id AND m.version = n.version
 RETURNING m.id, m.identity";
@@ -62,7 +63,7 @@ RETURNING t.recalled";
 
 /// Not a change of the memory in the sense of its version: chatting must not make an edit stale.
 const COUNT_USE: &str = "
-UPDATE memories m SET access_count = m.access_count + n.uses, last_access = greatest(m.last_access, $5)
+UPDATE memories m SET access_count = m.access_count + n.uses, last_access = greatest(m.last_access, $5), change = $6
 FROM unnest($3::uuid[], $4::bigint[]) AS n (id, uses)
 WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = n.id";
 
@@ -183,10 +184,11 @@ async fn commit_index(
     let (owner, id) = (claim.job.owner, claim.job.session_id);
     let session = take(tx, claim).await?;
     check(session.indexed_seq == commit.from_seq)?;
-    check(owners::lock(tx, owner).await? == commit.erase_epoch)?;
-    forget::expire(tx, owner, commit.now).await?;
+    let change = Change::begin(tx, owner).await?;
+    check(change.erase_epoch() == commit.erase_epoch)?;
+    forget::expire(tx, owner, &change, commit.now).await?;
     let new = admitted(tx, owner, &commit.memories).await?;
-    memories::insert(tx, owner, &new.iter().collect::<Vec<_>>()).await?;
+    memories::insert(tx, owner, &change, &new.iter().collect::<Vec<_>>()).await?;
     owned(MOVE_INDEX, owner)
         .bind(id.0)
         .bind(commit.to_seq)
@@ -203,9 +205,10 @@ async fn commit_consolidation(
     let (owner, id) = (claim.job.owner, claim.job.session_id);
     let session = take(tx, claim).await?;
     check(session.last_consolidated == commit.from_seq)?;
-    check(owners::lock(tx, owner).await? == commit.erase_epoch)?;
-    forget::expire(tx, owner, commit.now).await?;
-    strengthen(tx, owner, commit).await?;
+    let change = Change::begin(tx, owner).await?;
+    check(change.erase_epoch() == commit.erase_epoch)?;
+    forget::expire(tx, owner, &change, commit.now).await?;
+    strengthen(tx, owner, &change, commit).await?;
     let mut new = admitted(tx, owner, &commit.new).await?;
     let mut said = BTreeSet::new();
     new.retain(|item| said.insert(item.identity.clone()));
@@ -213,7 +216,7 @@ async fn commit_consolidation(
     let (layers, now) = ([Layer::Semantic], Some(commit.now));
     let present = memories::by_identity(tx, owner, &identities, &layers, now).await?;
     check(present.is_empty())?;
-    memories::insert(tx, owner, &new.iter().collect::<Vec<_>>()).await?;
+    memories::insert(tx, owner, &change, &new.iter().collect::<Vec<_>>()).await?;
     owned(MOVE_BOUNDARY, owner)
         .bind(id.0)
         .bind(commit.to_seq)
@@ -225,6 +228,7 @@ async fn commit_consolidation(
 async fn strengthen(
     tx: &mut PgConnection,
     owner: Owner,
+    change: &Change,
     commit: &ConsolidationCommit,
 ) -> Result<(), Abort<JobWriteError>> {
     let said_again = &commit.strengthened;
@@ -235,6 +239,7 @@ async fn strengthen(
         .bind(said_again.iter().map(|s| s.id.0).collect::<Vec<_>>())
         .bind(said_again.iter().map(|s| s.version).collect::<Vec<_>>())
         .bind(said_again.iter().map(|s| s.confidence).collect::<Vec<_>>())
+        .bind(change.number())
         .fetch_all(&mut *tx)
         .await?;
     check(changed.len() == said_again.len())?;
@@ -279,12 +284,13 @@ async fn commit_use(
     if uses.is_empty() {
         return Ok(0);
     }
-    owners::lock(tx, owner).await?;
+    let change = Change::begin(tx, owner).await?;
     let (ids, counts): (Vec<Uuid>, Vec<i64>) = uses.into_iter().unzip();
     let counted = owned(COUNT_USE, owner)
         .bind(ids)
         .bind(counts)
         .bind(now)
+        .bind(change.number())
         .execute(tx)
         .await?;
     Ok(counted.rows_affected())

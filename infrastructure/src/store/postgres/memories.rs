@@ -1,4 +1,4 @@
-//! Memories: kept, and found by what they are. How they are found by their words is in `lexical`, how they are lost in `forget`.
+//! Memories: kept, and found by what they are. How an index follows them is in `changes`, how they are lost in `forget`.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,11 +12,12 @@ use tidemark_domain::ids::{MemoryId, Owner, Timestamp};
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State};
 use uuid::Uuid;
 
+use super::changes::Change;
+use super::forget;
 use super::idempotency::{self, Reservation};
 use super::messages::page;
 use super::rows::{MemoryRow, all, memory_columns, owned, owned_as};
 use super::transaction::Abort;
-use super::{forget, lexical, owners};
 
 /// Not expired at a time, or by the database's clock when none is given.
 macro_rules! unexpired {
@@ -31,15 +32,17 @@ macro_rules! unexpired {
 
 /// Passes over ids that exist or were forgotten.
 const INSERT: &str = "
-INSERT INTO memories (tenant_id, owner_id, id, content, scope, kind, layer, state, importance, confidence, trust, pinned, key, session_id,
-    identity, identity_hash, term_count, valid_from, valid_to, expires_at, created_at, access_count, last_access, version)
-SELECT $1, $2, n.id, n.content, n.scope, n.kind, n.layer, n.state, n.importance, n.confidence, n.trust, n.pinned, n.key, n.session_id,
-    n.identity, sha256(convert_to(n.identity, 'UTF8')), n.term_count, n.valid_from, n.valid_to, n.expires_at, n.created_at,
-    n.access_count, n.last_access, n.version
-FROM jsonb_to_recordset($3) AS n (id uuid, content text, scope text, kind text, layer text, state text, importance smallint,
-    confidence double precision, trust text, pinned boolean, key text, session_id uuid, identity text, term_count bigint,
-    valid_from timestamptz, valid_to timestamptz, expires_at timestamptz, created_at timestamptz, access_count bigint,
+INSERT INTO memories (tenant_id, owner_id, id, content, speaker, scope, kind, layer, state, importance, confidence, trust, pinned, key,
+    session_id, identity, identity_hash, terms, valid_from, valid_to, superseded_by, expires_at, created_at, access_count, last_access,
+    version, change)
+SELECT $1, $2, n.id, n.content, n.speaker, n.scope, n.kind, n.layer, n.state, n.importance, n.confidence, n.trust, n.pinned, n.key,
+    n.session_id, n.identity, sha256(convert_to(n.identity, 'UTF8')), t.terms, n.valid_from, n.valid_to, n.superseded_by, n.expires_at,
+    n.created_at, n.access_count, n.last_access, n.version, $6
+FROM jsonb_to_recordset($3) AS n (id uuid, content text, speaker text, scope text, kind text, layer text, state text, importance smallint,
+    confidence double precision, trust text, pinned boolean, key text, session_id uuid, identity text, valid_from timestamptz,
+    valid_to timestamptz, superseded_by uuid, expires_at timestamptz, created_at timestamptz, access_count bigint,
     last_access timestamptz, version bigint)
+JOIN unnest($4::uuid[], $5::bytea[]) AS t (id, terms) ON t.id = n.id
 WHERE NOT EXISTS (
     SELECT FROM tombstones b
     WHERE b.tenant_id = $1 AND b.owner_id = $2 AND b.subject_id = n.id AND b.identity_hash = ''
@@ -120,6 +123,7 @@ pub(super) const STATEMENTS: &[&str] = &[
 struct NewRow<'a> {
     id: Uuid,
     content: &'a str,
+    speaker: Option<&'a str>,
     scope: &'static str,
     kind: &'static str,
     layer: &'static str,
@@ -131,9 +135,9 @@ struct NewRow<'a> {
     key: Option<&'a str>,
     session_id: Option<Uuid>,
     identity: &'a str,
-    term_count: u32,
     valid_from: Timestamp,
     valid_to: Option<Timestamp>,
+    superseded_by: Option<Uuid>,
     expires_at: Option<Timestamp>,
     created_at: Timestamp,
     access_count: i64,
@@ -147,6 +151,7 @@ impl<'a> From<&'a IndexedMemory> for NewRow<'a> {
         Self {
             id: memory.id.0,
             content: &memory.content,
+            speaker: memory.speaker.as_deref(),
             scope: memory.scope.as_str(),
             kind: memory.kind.as_str(),
             layer: memory.layer.as_str(),
@@ -158,9 +163,9 @@ impl<'a> From<&'a IndexedMemory> for NewRow<'a> {
             key: memory.key.as_deref(),
             session_id: memory.session_id.map(|session| session.0),
             identity: &item.identity,
-            term_count: item.document.len,
             valid_from: memory.valid_from,
             valid_to: memory.valid_to,
+            superseded_by: memory.superseded_by.map(|id| id.0),
             expires_at: memory.expires_at,
             created_at: memory.created_at,
             access_count: memory.access_count,
@@ -170,10 +175,11 @@ impl<'a> From<&'a IndexedMemory> for NewRow<'a> {
     }
 }
 
-/// Stores memories with their sources and terms. Whoever calls holds the owner's lock.
+/// Stores memories with their sources and terms.
 pub(super) async fn insert(
     tx: &mut PgConnection,
     owner: Owner,
+    change: &Change,
     items: &[&IndexedMemory],
 ) -> Result<(), sqlx::Error> {
     if items.is_empty() {
@@ -182,21 +188,25 @@ pub(super) async fn insert(
     let rows: Vec<NewRow<'_>> = items.iter().map(|item| NewRow::from(*item)).collect();
     let stored: Vec<(Uuid,)> = owned_as(INSERT, owner)
         .bind(Json(rows))
+        .bind(items.iter().map(|i| i.memory.id.0).collect::<Vec<_>>())
+        .bind(
+            items
+                .iter()
+                .map(|i| i.document.as_bytes())
+                .collect::<Vec<_>>(),
+        )
+        .bind(change.number())
         .fetch_all(&mut *tx)
         .await?;
     let stored: HashSet<Uuid> = stored.into_iter().map(|(id,)| id).collect();
-    let stored: Vec<&IndexedMemory> = items
+    let sources = items
         .iter()
-        .copied()
         .filter(|item| stored.contains(&item.memory.id.0))
-        .collect();
-    let sources = stored
-        .iter()
         .flat_map(|item| item.memory.sources.iter().map(|s| (item.memory.id, *s)));
-    add_sources(tx, owner, sources.collect()).await?;
-    lexical::insert(tx, owner, &stored).await
+    add_sources(tx, owner, sources.collect()).await
 }
 
+/// Adds sources to memories that the same change has written.
 pub(super) async fn add_sources(
     tx: &mut PgConnection,
     owner: Owner,
@@ -336,8 +346,8 @@ pub(super) async fn remember(
             });
         }
     }
-    owners::lock(tx, owner).await?;
-    forget::expire(tx, owner, now).await?;
+    let change = Change::begin(tx, owner).await?;
+    forget::expire(tx, owner, &change, now).await?;
     let identities: Vec<String> = items.iter().map(|item| item.identity.clone()).collect();
     // What was said in a conversation with the same words is not what the caller gave: only the same layer is the same memory.
     let known = by_identity(tx, owner, &identities, Layer::ALL, Some(now)).await?;
@@ -356,7 +366,7 @@ pub(super) async fn remember(
             });
         ids.push(*id);
     }
-    insert(tx, owner, &new).await?;
+    insert(tx, owner, &change, &new).await?;
     if ids != wanted {
         idempotency::rename(tx, owner, key, &ids, now).await?;
     }

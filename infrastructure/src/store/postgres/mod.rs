@@ -8,12 +8,13 @@
 //! Writers that touch a session lock its row first, then turns, the owner, memories and jobs, always in this order. To add an
 //! operation: a statement as a constant (and in its module's `STATEMENTS`), a function on a connection, and a method that runs it.
 
+mod changes;
 mod forget;
 mod idempotency;
 mod jobs;
 mod learning;
-mod lexical;
 mod memories;
+mod memory_port;
 mod messages;
 mod owners;
 mod rows;

@@ -6,7 +6,7 @@ use tidemark_application::ports::owners::OwnerRepository;
 use tidemark_application::ports::store::{StoreError, StoreResult};
 use tidemark_domain::ids::{Owner, OwnerId, TenantId, UserName};
 
-use super::rows::{owned, owned_as};
+use super::rows::owned;
 use super::transaction::Abort;
 use super::{PostgresStore, schema};
 
@@ -16,9 +16,8 @@ const FIND: &str = "SELECT owner_id FROM owners WHERE tenant_id = $1 AND name = 
 const MAKE: &str =
     "INSERT INTO owners (tenant_id, name) VALUES ($1, $2) ON CONFLICT (tenant_id, name) DO NOTHING";
 
-/// Writers of an owner's memories take turns, so that what they have checked holds until they commit.
-const LOCK: &str =
-    "SELECT erase_epoch FROM owners WHERE tenant_id = $1 AND owner_id = $2 FOR NO KEY UPDATE";
+/// Who counts what an owner has takes turns with whoever adds to it.
+const LOCK: &str = "SELECT FROM owners WHERE tenant_id = $1 AND owner_id = $2 FOR NO KEY UPDATE";
 
 const RAISE_EPOCH: &str =
     "UPDATE owners SET erase_epoch = erase_epoch + 1 WHERE tenant_id = $1 AND owner_id = $2";
@@ -26,10 +25,10 @@ const RAISE_EPOCH: &str =
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[FIND, MAKE, LOCK, RAISE_EPOCH];
 
-/// Locks the owner for changes of its memories and tells its epoch.
-pub(super) async fn lock(tx: &mut PgConnection, owner: Owner) -> Result<i64, sqlx::Error> {
-    let (epoch,) = owned_as(LOCK, owner).fetch_one(tx).await?;
-    Ok(epoch)
+/// Locks the owner.
+pub(super) async fn lock(tx: &mut PgConnection, owner: Owner) -> Result<(), sqlx::Error> {
+    owned(LOCK, owner).fetch_one(tx).await?;
+    Ok(())
 }
 
 /// Refuses whatever was decided on the owner's messages before now. Locks the owner.

@@ -32,14 +32,14 @@ where
 }
 
 /// A column holds what this program cannot have written.
-fn unexpected(column: &'static str) -> sqlx::Error {
+pub(super) fn unexpected(column: &'static str) -> sqlx::Error {
     sqlx::Error::ColumnDecode {
         index: column.to_owned(),
         source: "an unexpected value".into(),
     }
 }
 
-fn named<T>(
+pub(super) fn named<T>(
     column: &'static str,
     text: &str,
     parse: impl FnOnce(&str) -> Option<T>,
@@ -260,8 +260,8 @@ pub(super) fn job_state(name: &str) -> Result<JobState, sqlx::Error> {
 /// The columns of [`MemoryRow`], of the table alias `m`.
 macro_rules! memory_columns {
     () => {
-        "m.id, m.content, m.scope, m.kind, m.layer, m.state, m.importance, m.confidence, m.trust, m.pinned, m.key, m.session_id, \
-         m.valid_from, m.valid_to, m.expires_at, m.created_at, m.access_count, m.last_access, m.version, \
+        "m.id, m.content, m.speaker, m.scope, m.kind, m.layer, m.state, m.importance, m.confidence, m.trust, m.pinned, m.key, m.session_id, \
+         m.valid_from, m.valid_to, m.superseded_by, m.expires_at, m.created_at, m.access_count, m.last_access, m.version, \
          (SELECT coalesce(jsonb_agg(jsonb_build_object('message_id', x.message_id, 'session_id', x.session_id, 'seq', x.seq) \
           ORDER BY x.session_id, x.seq), '[]') \
           FROM memory_sources x WHERE x.tenant_id = m.tenant_id AND x.owner_id = m.owner_id AND x.memory_id = m.id) AS sources"
@@ -273,6 +273,7 @@ pub(super) use memory_columns;
 pub(super) struct MemoryRow {
     id: Uuid,
     content: String,
+    speaker: Option<String>,
     scope: String,
     kind: String,
     layer: String,
@@ -286,6 +287,7 @@ pub(super) struct MemoryRow {
     sources: Json<Vec<Source>>,
     valid_from: Timestamp,
     valid_to: Option<Timestamp>,
+    superseded_by: Option<Uuid>,
     expires_at: Option<Timestamp>,
     created_at: Timestamp,
     access_count: i64,
@@ -300,6 +302,7 @@ impl TryFrom<MemoryRow> for Memory {
         Ok(Self {
             id: MemoryId(row.id),
             content: row.content,
+            speaker: row.speaker,
             scope: named("memories.scope", &row.scope, Scope::parse)?,
             kind: named("memories.kind", &row.kind, Kind::parse)?,
             layer: named("memories.layer", &row.layer, Layer::parse)?,
@@ -314,6 +317,7 @@ impl TryFrom<MemoryRow> for Memory {
             sources: row.sources.0,
             valid_from: row.valid_from,
             valid_to: row.valid_to,
+            superseded_by: row.superseded_by.map(MemoryId),
             expires_at: row.expires_at,
             created_at: row.created_at,
             access_count: row.access_count,

@@ -15,6 +15,7 @@ use tidemark_domain::session::{MemoryMode, Message, Session};
 use uuid::Uuid;
 
 use super::PostgresStore;
+use super::changes::Change;
 use super::idempotency::{self, Reservation};
 use super::messages::{self, Draft, page};
 use super::rows::{SessionRow, all, owned, owned_as, session_columns};
@@ -192,7 +193,8 @@ async fn delete(
     }
     if forget {
         owners::raise_epoch(tx, owner).await?;
-        forget::withdraw(tx, owner, id, 1).await?;
+        let change = Change::begin(tx, owner).await?;
+        forget::withdraw(tx, owner, &change, id, 1).await?;
     }
     let deleted = owned(DELETE, owner).bind(id.0).execute(tx).await?;
     Ok(deleted.rows_affected() == 1)

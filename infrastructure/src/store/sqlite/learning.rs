@@ -11,6 +11,7 @@ use tidemark_application::ports::memories::IndexedMemory;
 use tidemark_application::ports::store::StoreResult;
 use tidemark_domain::ids::{Owner, SessionId, Timestamp};
 
+use super::changes::Change;
 use super::errors::store_error;
 use super::messages::message_columns;
 use super::rows::{self, Row, fingerprint, micros, owned};
@@ -33,7 +34,7 @@ statements! {
                     WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3 AND indexed_seq = ?4";
     MOVE_BOUNDARY = "UPDATE sessions SET last_consolidated = ?5 \
                      WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3 AND last_consolidated = ?4";
-    STRENGTHEN = "UPDATE memories SET confidence = ?5, version = version + 1 \
+    STRENGTHEN = "UPDATE memories SET confidence = ?5, version = version + 1, change = ?6 \
                   WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3 AND version = ?4 RETURNING fingerprint";
     COUNT_USE =
         "WITH used AS MATERIALIZED ( \
@@ -42,7 +43,7 @@ statements! {
              WHERE t.tenant_id = ?1 AND t.owner_id = ?2 AND t.session_id = ?3 AND t.status = 'completed' AND t.use_counted = 0 \
              GROUP BY 1) \
          UPDATE memories SET access_count = access_count + (SELECT times FROM used WHERE used.id = memories.id), \
-             last_access = max(last_access, ?4) \
+             last_access = max(last_access, ?4), change = ?5 \
          WHERE tenant_id = ?1 AND owner_id = ?2 AND id IN (SELECT id FROM used)";
     MARK_COUNTED = "UPDATE turns SET use_counted = 1 \
                     WHERE tenant_id = ?1 AND owner_id = ?2 AND session_id = ?3 AND status = 'completed' AND use_counted = 0";
@@ -99,10 +100,11 @@ async fn index(
     )
     .await?;
     let job = &claim.job;
-    memories::expire(connection, job.owner, commit.now).await?;
+    let change = &Change::begin(connection, job.owner).await?;
+    memories::expire(connection, job.owner, change, commit.now).await?;
     for memory in commit.memories {
         if let Some(memory) = teachable(connection, job.owner, memory).await? {
-            memories::add(connection, job.owner, &memory).await?;
+            memories::add(connection, job.owner, change, &memory).await?;
         }
     }
     jobs::enqueue(
@@ -119,12 +121,14 @@ async fn index(
 async fn strengthen(
     connection: &mut SqliteConnection,
     owner: Owner,
+    change: &Change,
     strengthened: Strengthened,
 ) -> Result<(), JobWriteError> {
     let row = owned(STRENGTHEN, owner)
         .bind(strengthened.id.0)
         .bind(strengthened.version)
         .bind(strengthened.confidence)
+        .bind(change.number())
         .fetch_optional(&mut *connection)
         .await
         .map_err(store_error)?
@@ -180,9 +184,10 @@ async fn consolidate(
     )
     .await?;
     let job = &claim.job;
-    memories::expire(connection, job.owner, commit.now).await?;
+    let change = &Change::begin(connection, job.owner).await?;
+    memories::expire(connection, job.owner, change, commit.now).await?;
     for strengthened in commit.strengthened {
-        strengthen(connection, job.owner, strengthened).await?;
+        strengthen(connection, job.owner, change, strengthened).await?;
     }
     let new = admitted(connection, job.owner, commit.new).await?;
     let identities: Vec<String> = new.iter().map(|item| item.identity.clone()).collect();
@@ -190,7 +195,7 @@ async fn consolidate(
         return Err(JobWriteError::Conflict);
     }
     for item in &new {
-        memories::add(connection, job.owner, item).await?;
+        memories::add(connection, job.owner, change, item).await?;
     }
     jobs::enqueue(
         connection,
@@ -210,9 +215,11 @@ async fn count_use(
 ) -> Result<u64, JobWriteError> {
     jobs::finish(connection, &claim).await?;
     let (owner, session) = (claim.job.owner, claim.job.session_id);
+    let change = Change::begin(connection, owner).await?;
     let counted = owned(COUNT_USE, owner)
         .bind(session.0)
         .bind(micros(now))
+        .bind(change.number())
         .execute(&mut *connection)
         .await
         .map_err(store_error)?;

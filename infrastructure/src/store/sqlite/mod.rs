@@ -3,11 +3,11 @@
 //! Writes go through one task ([`writer`]), which commits the steps of many turns together; reads go over connections of their own and
 //! see what has been committed. A lock beside the file refuses a second process, so at the start no lease can belong to anybody.
 
+mod changes;
 mod errors;
 mod idempotency;
 mod jobs;
 mod learning;
-mod lexical;
 mod memories;
 mod messages;
 mod options;

@@ -87,13 +87,26 @@ impl<'r> Row<'r> {
             .ok_or_else(|| self.wrong(column, "no time"))
     }
 
-    fn time_or_none(&self, column: &str) -> StoreResult<Option<Timestamp>> {
+    pub(super) fn time_or_none(&self, column: &str) -> StoreResult<Option<Timestamp>> {
         self.get::<Option<i64>>(column)?
             .map(|micros| {
                 DateTime::from_timestamp_micros(micros)
                     .ok_or_else(|| self.wrong(column, "a time out of range"))
             })
             .transpose()
+    }
+
+    /// Sources as `json_group_array(json_array(…))` writes them.
+    pub(super) fn sources(&self, column: &str) -> StoreResult<Vec<Source>> {
+        let rows: Vec<SourceRow> = self.json(column)?;
+        Ok(rows
+            .into_iter()
+            .map(|SourceRow(message, session, seq)| Source {
+                message_id: MessageId(message),
+                session_id: SessionId(session),
+                seq,
+            })
+            .collect())
     }
 
     fn parse_name<T>(
@@ -244,10 +257,10 @@ pub(super) fn sources_json(sources: &[Source]) -> StoreResult<String> {
 
 pub(super) fn memory(row: &SqliteRow) -> StoreResult<Memory> {
     let row = Row::of("memories", row);
-    let sources: Vec<SourceRow> = row.json("sources")?;
     Ok(Memory {
         id: MemoryId(row.get("id")?),
         content: row.get("content")?,
+        speaker: row.get("speaker")?,
         scope: row.name("scope", Scope::parse)?,
         kind: row.name("kind", Kind::parse)?,
         layer: row.name("layer", Layer::parse)?,
@@ -258,16 +271,10 @@ pub(super) fn memory(row: &SqliteRow) -> StoreResult<Memory> {
         pinned: row.get("pinned")?,
         key: row.get("fact_key")?,
         session_id: row.get::<Option<Uuid>>("session_id")?.map(SessionId),
-        sources: sources
-            .into_iter()
-            .map(|SourceRow(message, session, seq)| Source {
-                message_id: MessageId(message),
-                session_id: SessionId(session),
-                seq,
-            })
-            .collect(),
+        sources: row.sources("sources")?,
         valid_from: row.time("valid_from")?,
         valid_to: row.time_or_none("valid_to")?,
+        superseded_by: row.get::<Option<Uuid>>("superseded_by")?.map(MemoryId),
         expires_at: row.time_or_none("expires_at")?,
         created_at: row.time("created_at")?,
         access_count: row.get("access_count")?,

@@ -159,7 +159,7 @@ fn all_statements() -> Vec<&'static str> {
         idempotency::STATEMENTS,
         jobs::STATEMENTS,
         learning::STATEMENTS,
-        lexical::STATEMENTS,
+        changes::STATEMENTS,
         messages::STATEMENTS,
         owners::STATEMENTS,
         schema::STATEMENTS,

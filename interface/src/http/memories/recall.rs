@@ -10,7 +10,7 @@ use tidemark_application::memory::recall::RecallRequest;
 use tidemark_domain::event::{RecalledMemory, Via};
 use tidemark_domain::ids::{MemoryId, SessionId};
 use tidemark_domain::memory::prompt::{self, Language};
-use tidemark_domain::memory::recall::{Ranked, TopK};
+use tidemark_domain::memory::recall::TopK;
 use tidemark_domain::memory::scoring::Parts;
 use tidemark_domain::memory::scoring::Profile;
 use utoipa::ToSchema;
@@ -195,7 +195,10 @@ pub async fn recall_memories(
     let language = Language::detect(&asked.query);
     let explain = asked.explain;
     let outcome = app.recall.run(caller.owner, request(asked)?).await?;
-    let shown: Vec<RecalledMemory> = outcome.ranking.items.iter().map(as_shown).collect();
+    let items = outcome.ranking.items.iter();
+    let shown: Vec<RecalledMemory> = items
+        .map(|item| RecalledMemory::of(&item.memory, item.score, Via::Relevance))
+        .collect();
     Ok(Json(RecallResult {
         context: prompt::recall_block(&shown, language).unwrap_or_default(),
         items: (1..)
@@ -256,15 +259,4 @@ fn parts(parts: &Parts) -> BTreeMap<String, f64> {
     .into_iter()
     .filter_map(|(name, value)| Some((name.to_owned(), value?)))
     .collect()
-}
-
-fn as_shown(item: &Ranked) -> RecalledMemory {
-    RecalledMemory {
-        id: item.memory.id,
-        scope: item.memory.scope,
-        kind: item.memory.kind,
-        content: item.memory.content.clone(),
-        score: item.score,
-        via: Via::Relevance,
-    }
 }

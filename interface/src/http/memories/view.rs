@@ -116,6 +116,9 @@ pub struct MemoryView {
     /// What it says.
     #[schema(examples("I prefer answers as tables"))]
     pub content: String,
+    /// Who said it, where an import named the speaker: "I" in the content is this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speaker: Option<String>,
     /// Where it applies.
     pub scope: ScopeView,
     /// What it is.
@@ -148,6 +151,9 @@ pub struct MemoryView {
     /// Until when it held.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_to: Option<DateTime<Utc>>,
+    /// The memory that took its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<Uuid>,
     /// When it is to be deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<DateTime<Utc>>,
@@ -166,6 +172,7 @@ impl From<Memory> for MemoryView {
         Self {
             id: memory.id.0,
             content: memory.content,
+            speaker: memory.speaker,
             scope: memory.scope.into(),
             kind: memory.kind.into(),
             layer: memory.layer.into(),
@@ -179,6 +186,7 @@ impl From<Memory> for MemoryView {
             sources: memory.sources.into_iter().map(Into::into).collect(),
             valid_from: memory.valid_from,
             valid_to: memory.valid_to,
+            superseded_by: memory.superseded_by.map(|id| id.0),
             expires_at: memory.expires_at,
             created_at: memory.created_at,
             access_count: memory.access_count,

@@ -411,6 +411,7 @@ mod tests {
                     scope: Scope::UserProfile,
                     kind: Kind::Preference,
                     content: "以后请用表格回答".to_owned(),
+                    speaker: None,
                     score: 1.0,
                     via: Via::Profile,
                 }],

@@ -139,6 +139,9 @@ pub struct RecalledMemoryView {
     /// What it says.
     #[schema(examples("I prefer answers as tables"))]
     pub content: String,
+    /// Who said it, where an import named the speaker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speaker: Option<String>,
     /// Its score, 0–1; 1 for the profile.
     #[schema(examples(0.62))]
     pub score: f64,
@@ -153,6 +156,7 @@ impl From<domain::RecalledMemory> for RecalledMemoryView {
             scope: memory.scope.into(),
             kind: memory.kind.into(),
             content: memory.content,
+            speaker: memory.speaker,
             score: memory.score,
             via: match memory.via {
                 domain::Via::Profile => ViaView::Profile,

@@ -126,6 +126,7 @@ impl World {
         Memory {
             id: self.ids.memory(),
             content: content.to_owned(),
+            speaker: None,
             scope: Scope::ProjectContext,
             kind: Kind::Fact,
             layer: Layer::Semantic,
@@ -139,6 +140,7 @@ impl World {
             sources: Vec::new(),
             valid_from: now,
             valid_to: None,
+            superseded_by: None,
             expires_at: None,
             created_at: now,
             access_count: 0,
@@ -185,6 +187,7 @@ impl World {
         Forgetting {
             id,
             expected: None,
+            fresh: false,
             echoes: Vec::new(),
             buried: Vec::new(),
             now: self.now(),

@@ -6,17 +6,17 @@ use tidemark_application::ports::store::StoreError;
 
 use super::super::testing::TestDatabase;
 use super::super::{
-    ConnectError, PostgresStore, SchemaMismatch, forget, idempotency, jobs, learning, lexical,
+    ConnectError, PostgresStore, SchemaMismatch, changes, forget, idempotency, jobs, learning,
     memories, messages, owners, schema, sessions, turns,
 };
 
 fn statements() -> Vec<&'static str> {
     [
+        changes::STATEMENTS,
         forget::STATEMENTS,
         idempotency::STATEMENTS,
         jobs::STATEMENTS,
         learning::STATEMENTS,
-        lexical::STATEMENTS,
         memories::STATEMENTS,
         messages::STATEMENTS,
         owners::STATEMENTS,
@@ -42,6 +42,30 @@ async fn every_statement_can_be_prepared_by_the_role_that_runs_it() {
             .await
             .unwrap_or_else(|error| panic!("{error}: {statement}"));
     }
+}
+
+#[test]
+fn no_statement_writes_memories_without_the_number_of_the_change() {
+    let mut written = 0;
+    for sql in statements() {
+        for write in ["INSERT INTO memories ", "UPDATE memories m"] {
+            for part in sql.split(write).skip(1) {
+                assert!(
+                    part.contains("change = $") || part.contains("change)"),
+                    "{sql}"
+                );
+                written += 1;
+            }
+        }
+        let removals = sql.matches("INSERT INTO memory_removals").count();
+        assert_eq!(
+            sql.matches("DELETE FROM memories m").count(),
+            removals,
+            "{sql}"
+        );
+        written += removals;
+    }
+    assert_eq!(written, 7);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use tidemark_application::ports::turns::{
     AcceptTurn, CommitTurn, NewMessage, Started, TurnRepository, TurnSession,
 };
 use tidemark_domain::ids::{JobId, MemoryId, MessageId, Owner, SessionId, TenantId, TurnId};
-use tidemark_domain::memory::analysis::document;
+use tidemark_domain::memory::index::Document;
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State, Trust};
 use tidemark_domain::session::{MemoryMode, Role};
 use tidemark_domain::turn::{FinishReason, TurnOptions, Usage};
@@ -112,31 +112,34 @@ pub(super) async fn answered(store: &PostgresStore, owner: Owner) -> SessionId {
 }
 
 pub(super) fn memory(content: &str, sources: Vec<Source>) -> IndexedMemory {
+    let memory = Memory {
+        id: MemoryId(new_id()),
+        content: content.to_owned(),
+        speaker: None,
+        scope: Scope::ProjectContext,
+        kind: Kind::Fact,
+        layer: Layer::Semantic,
+        state: State::Current,
+        importance: 3,
+        confidence: 0.8,
+        trust: Trust::User,
+        pinned: false,
+        key: None,
+        session_id: None,
+        sources,
+        valid_from: now(),
+        valid_to: None,
+        superseded_by: None,
+        expires_at: None,
+        created_at: now(),
+        access_count: 0,
+        last_access: now(),
+        version: 1,
+    };
     IndexedMemory {
-        memory: Memory {
-            id: MemoryId(new_id()),
-            content: content.to_owned(),
-            scope: Scope::ProjectContext,
-            kind: Kind::Fact,
-            layer: Layer::Semantic,
-            state: State::Current,
-            importance: 3,
-            confidence: 0.8,
-            trust: Trust::User,
-            pinned: false,
-            key: None,
-            session_id: None,
-            sources,
-            valid_from: now(),
-            valid_to: None,
-            expires_at: None,
-            created_at: now(),
-            access_count: 0,
-            last_access: now(),
-            version: 1,
-        },
         identity: content.to_lowercase(),
-        document: document(content),
+        document: Document::of(&memory),
+        memory,
     }
 }
 
@@ -178,6 +181,7 @@ pub(super) async fn fill(store: &PostgresStore, tenant: TenantId) -> Owner {
     let forgetting = Forgetting {
         id: gone,
         expected: None,
+        fresh: false,
         echoes: Vec::new(),
         buried: Vec::new(),
         now: now(),

@@ -4,6 +4,7 @@ use sqlx::PgConnection;
 use tidemark_application::ports::turns::AcceptError;
 use tidemark_domain::ids::{Owner, SessionId, Timestamp, TurnId};
 
+use super::super::changes::Change;
 use super::super::rows::{owned, owned_as};
 use super::super::transaction::Abort;
 use super::super::{forget, owners};
@@ -68,7 +69,8 @@ pub(super) async fn replace(
         .await?;
     // Work that was decided on these messages is still under way.
     owners::raise_epoch(tx, owner).await?;
-    forget::withdraw(tx, owner, session, first_seq).await?;
+    let change = Change::begin(tx, owner).await?;
+    forget::withdraw(tx, owner, &change, session, first_seq).await?;
     owned(REWIND, owner)
         .bind(session.0)
         .bind(first_seq)

@@ -7,23 +7,23 @@ mod write;
 
 use async_trait::async_trait;
 use tidemark_application::ports::memories::{
-    Forgetting, IndexedMemory, LexicalRows, MemoryFilter, MemoryRepository,
+    ChangePosition, Forgetting, IndexDelta, IndexedMemory, MemoryFilter, MemoryRepository,
 };
 use tidemark_application::ports::sessions::{CreateError, Updated};
 use tidemark_application::ports::store::{Created, Cursor, Idempotency, Page, StoreResult};
 use tidemark_domain::ids::{MemoryId, MessageId, Owner, Timestamp};
-use tidemark_domain::memory::{Memory, Scope};
+use tidemark_domain::memory::Memory;
 use tidemark_domain::session::Message;
 
 pub(super) use self::read::any_current;
 pub(super) use self::remove::{expire, withdraw};
 pub(super) use self::write::{add, add_sources, teaching};
-use super::{SqliteStore, lexical, messages};
+use super::{SqliteStore, changes, messages};
 
 macro_rules! memory_columns {
     () => {
-        "m.id, m.content, m.scope, m.kind, m.layer, m.state, m.importance, m.confidence, m.trust, m.pinned, m.fact_key, \
-         m.session_id, m.valid_from, m.valid_to, m.expires_at, m.created_at, m.access_count, m.last_access, m.version, \
+        "m.id, m.content, m.speaker, m.scope, m.kind, m.layer, m.state, m.importance, m.confidence, m.trust, m.pinned, m.fact_key, \
+         m.session_id, m.valid_from, m.valid_to, m.superseded_by, m.expires_at, m.created_at, m.access_count, m.last_access, m.version, \
          (SELECT json_group_array(json_array(hex(s.message_id), hex(s.session_id), s.seq) ORDER BY s.session_id, s.seq) \
              FROM memory_sources s WHERE s.tenant_id = m.tenant_id AND s.owner_id = m.owner_id AND s.memory_id = m.id) AS sources"
     };
@@ -76,14 +76,25 @@ impl MemoryRepository for SqliteStore {
             .await
     }
 
-    async fn lexical(
+    async fn memory_change(&self, owner: Owner) -> StoreResult<i64> {
+        changes::newest(&self.readers, owner).await
+    }
+
+    async fn index_delta(
         &self,
         owner: Owner,
-        terms: &[String],
-        scopes: &[Scope],
-        now: Timestamp,
-    ) -> StoreResult<LexicalRows> {
-        lexical::rows(&self.readers, owner, terms, scopes, now).await
+        after: ChangePosition,
+        limit: u32,
+    ) -> StoreResult<IndexDelta> {
+        changes::delta(&self.readers, owner, after, limit).await
+    }
+
+    async fn buried(
+        &self,
+        owner: Owner,
+        pairs: &[(MessageId, String)],
+    ) -> StoreResult<Vec<(MessageId, String)>> {
+        read::buried(&self.readers, owner, pairs).await
     }
 
     async fn preferences(

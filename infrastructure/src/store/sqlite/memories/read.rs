@@ -8,8 +8,8 @@ use tidemark_domain::ids::{MemoryId, MessageId, Owner, Timestamp};
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, State};
 use uuid::Uuid;
 
-use super::memory_columns;
-use crate::store::sqlite::errors::store_error;
+use super::{memory_columns, remove};
+use crate::store::sqlite::errors::{corrupt, store_error};
 use crate::store::sqlite::rows::{self, Row, fingerprint, hex_list, json, micros, owned};
 use crate::store::sqlite::sessions::{behind, page};
 use crate::store::sqlite::statements::{database_now, statements};
@@ -51,6 +51,8 @@ statements! {
                                  ON o.tenant_id = ?1 AND o.owner_id = ?2 AND o.message_id = unhex(asked.value)) learned \
                              CROSS JOIN memories m ON m.tenant_id = ?1 AND m.owner_id = ?2 AND m.id = learned.memory_id \
                              WHERE ", unexpired!("NULL"));
+    BURIED = "SELECT asked.key AS place FROM json_each(?3) asked CROSS JOIN source_tombstones b \
+              ON b.tenant_id = ?1 AND b.owner_id = ?2 AND b.message_id = unhex(asked.value ->> 0) AND b.fingerprint = unhex(asked.value ->> 1)";
     BY_IDENTITIES = concat!("SELECT m.identity, ", memory_columns!(), " FROM json_each(?3) asked CROSS JOIN memories m INDEXED BY memories_by_identity \
                              ON m.tenant_id = ?1 AND m.owner_id = ?2 AND m.fingerprint = unhex(asked.value ->> 0) \
                              AND m.identity = asked.value ->> 1 \
@@ -156,6 +158,27 @@ pub(super) async fn by_identities(
                 Row::of("memories", row).get("identity")?,
                 rows::memory(row)?,
             ))
+        })
+        .collect()
+}
+
+/// Those of the pairs that were forgotten.
+pub(super) async fn buried(
+    readers: &SqlitePool,
+    owner: Owner,
+    pairs: &[(MessageId, String)],
+) -> StoreResult<Vec<(MessageId, String)>> {
+    let found = owned(BURIED, owner)
+        .bind(remove::pairs_json(pairs)?)
+        .fetch_all(readers)
+        .await
+        .map_err(store_error)?;
+    found
+        .iter()
+        .map(|row| {
+            let place: usize = Row::of("source_tombstones", row).number("place")?;
+            let pair = pairs.get(place).cloned();
+            pair.ok_or_else(|| corrupt("source_tombstones: a pair that nobody asked for"))
         })
         .collect()
 }

@@ -11,6 +11,7 @@ use tidemark_domain::memory::Memory;
 use uuid::Uuid;
 
 use super::{read, remove, write};
+use crate::store::sqlite::changes::Change;
 use crate::store::sqlite::errors::store_error;
 use crate::store::sqlite::idempotency::{self, Earlier};
 use crate::store::sqlite::rows::{Row, fingerprint, owned};
@@ -69,13 +70,14 @@ pub(super) async fn remember(
         }
         Earlier::Nothing => {}
     }
-    remove::expire(connection, owner, now).await?;
+    let change = Change::begin(connection, owner).await?;
+    remove::expire(connection, owner, &change, now).await?;
     let mut ids = Vec::with_capacity(items.len());
     for item in &items {
         if let Some(id) = present(connection, owner, item).await? {
             ids.push(id);
         } else {
-            write::add(connection, owner, item).await?;
+            write::add(connection, owner, &change, item).await?;
             ids.push(item.memory.id);
         }
     }

@@ -8,6 +8,7 @@ use tidemark_application::ports::store::StoreResult;
 use tidemark_domain::ids::{MemoryId, MessageId, Owner, SessionId, Timestamp};
 use uuid::Uuid;
 
+use crate::store::sqlite::changes::Change;
 use crate::store::sqlite::errors::store_error;
 use crate::store::sqlite::rows::{Row, fingerprint, hex_list, json, micros, owned};
 use crate::store::sqlite::statements::statements;
@@ -15,13 +16,12 @@ use crate::store::sqlite::statements::statements;
 statements! {
     /// Sources go with their memory (ON DELETE CASCADE).
     REMOVE = "DELETE FROM memories WHERE tenant_id = ?1 AND owner_id = ?2 AND id IN (SELECT unhex(value) FROM json_each(?3))";
-    REMOVE_TERMS =
-        "DELETE FROM memory_terms WHERE (tenant_id, owner_id, term, memory_id) IN ( \
-             SELECT m.tenant_id, m.owner_id, t.value ->> 0, m.id FROM memories m, json_each(m.terms) t \
-             WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.id IN (SELECT unhex(value) FROM json_each(?3)))";
+    LIST_REMOVED = "INSERT INTO memory_removals (tenant_id, owner_id, change, memory_id) \
+                    SELECT tenant_id, owner_id, ?4, id FROM memories \
+                    WHERE tenant_id = ?1 AND owner_id = ?2 AND id IN (SELECT unhex(value) FROM json_each(?3))";
+    /// Also ids that no memory has yet.
     BURY = "INSERT INTO tombstones (tenant_id, owner_id, memory_id, forgotten_at) \
-            SELECT tenant_id, owner_id, id, ?4 FROM memories \
-            WHERE tenant_id = ?1 AND owner_id = ?2 AND id IN (SELECT unhex(value) FROM json_each(?3)) ON CONFLICT DO NOTHING";
+            SELECT ?1, ?2, unhex(value), ?4 FROM json_each(?3) WHERE true ON CONFLICT DO NOTHING";
     VERSION = "SELECT version FROM memories \
                WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3 AND (expires_at IS NULL OR expires_at > ?4)";
     EXPIRED = "SELECT id FROM memories INDEXED BY memories_expiring WHERE tenant_id = ?1 AND owner_id = ?2 AND expires_at <= ?3";
@@ -51,7 +51,7 @@ statements! {
                WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.id IN (SELECT unhex(value) FROM json_each(?3)) \
                AND NOT EXISTS (SELECT 1 FROM memory_sources s \
                    WHERE s.tenant_id = m.tenant_id AND s.owner_id = m.owner_id AND s.memory_id = m.id)";
-    TOUCH = "UPDATE memories SET version = version + 1 \
+    TOUCH = "UPDATE memories SET version = version + 1, change = ?4 \
              WHERE tenant_id = ?1 AND owner_id = ?2 AND id IN (SELECT unhex(value) FROM json_each(?3))";
 }
 
@@ -59,27 +59,39 @@ async fn with_ids(
     connection: &mut SqliteConnection,
     sql: &'static str,
     owner: Owner,
+    change: &Change,
+    ids: &str,
+) -> StoreResult<()> {
+    owned(sql, owner)
+        .bind(ids)
+        .bind(change.number())
+        .execute(connection)
+        .await
+        .map_err(store_error)?;
+    Ok(())
+}
+
+/// Removes memories with their sources, and lists them as removed.
+async fn remove(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    change: &Change,
     ids: &str,
 ) -> StoreResult<u64> {
-    let done = owned(sql, owner)
+    with_ids(connection, LIST_REMOVED, owner, change, ids).await?;
+    let removed = owned(REMOVE, owner)
         .bind(ids)
         .execute(connection)
         .await
         .map_err(store_error)?;
-    Ok(done.rows_affected())
-}
-
-/// Removes memories with their postings and sources.
-async fn remove(connection: &mut SqliteConnection, owner: Owner, ids: &str) -> StoreResult<u64> {
-    // The postings are found by the memory's own terms, so they go first.
-    with_ids(connection, REMOVE_TERMS, owner, ids).await?;
-    with_ids(connection, REMOVE, owner, ids).await
+    Ok(removed.rows_affected())
 }
 
 /// Removes what has expired. To be called before whatever else changes an owner's memories.
 pub(in crate::store::sqlite) async fn expire(
     connection: &mut SqliteConnection,
     owner: Owner,
+    change: &Change,
     now: Timestamp,
 ) -> StoreResult<()> {
     let found = owned(EXPIRED, owner)
@@ -89,7 +101,7 @@ pub(in crate::store::sqlite) async fn expire(
         .map_err(store_error)?;
     let expired = ids_of(&found)?;
     if !expired.is_empty() {
-        remove(connection, owner, &hex_list(expired)).await?;
+        remove(connection, owner, change, &hex_list(expired)).await?;
     }
     Ok(())
 }
@@ -118,13 +130,15 @@ pub(super) async fn forget(
     owner: Owner,
     what: Forgetting,
 ) -> StoreResult<Updated<u64>> {
-    let Some(version) = version(connection, owner, what.id, what.now).await? else {
-        return Ok(Updated::NotFound);
-    };
-    if what.expected.is_some_and(|expected| expected != version) {
-        return Ok(Updated::Stale);
+    match version(connection, owner, what.id, what.now).await? {
+        None if !what.fresh => return Ok(Updated::NotFound),
+        Some(version) if what.expected.is_some_and(|seen| seen != version) => {
+            return Ok(Updated::Stale);
+        }
+        _ => {}
     }
-    expire(connection, owner, what.now).await?;
+    let change = Change::begin(connection, owner).await?;
+    expire(connection, owner, &change, what.now).await?;
     let mut ids: Vec<Uuid> = vec![what.id.0];
     ids.extend(what.echoes.iter().map(|id| id.0));
     let named = hex_list(ids.iter().copied());
@@ -141,7 +155,9 @@ pub(super) async fn forget(
     ids.extend(ids_of(&buried)?);
     let ids = hex_list(ids);
     bury(connection, BURY, owner, &ids, what.now).await?;
-    Ok(Updated::Done(remove(connection, owner, &ids).await?))
+    Ok(Updated::Done(
+        remove(connection, owner, &change, &ids).await?,
+    ))
 }
 
 async fn bury(
@@ -161,7 +177,7 @@ async fn bury(
 }
 
 /// Messages with what they taught, as JSON: `[message, fingerprint]`, both in hexadecimal.
-fn pairs_json(pairs: &[(MessageId, String)]) -> StoreResult<String> {
+pub(super) fn pairs_json(pairs: &[(MessageId, String)]) -> StoreResult<String> {
     let pairs: Vec<_> = pairs
         .iter()
         .map(|(message, identity)| {
@@ -212,9 +228,9 @@ pub(in crate::store::sqlite) async fn withdraw(
     if touched.is_empty() {
         return Ok(());
     }
+    let change = &Change::begin(connection, owner).await?;
     let touched = hex_list(touched);
     let orphans = hex_list(orphans_among(connection, owner, &touched).await?);
-    remove(connection, owner, &orphans).await?;
-    with_ids(connection, TOUCH, owner, &touched).await?;
-    Ok(())
+    remove(connection, owner, change, &orphans).await?;
+    with_ids(connection, TOUCH, owner, change, &touched).await
 }

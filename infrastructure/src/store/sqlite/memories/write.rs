@@ -1,4 +1,4 @@
-//! Storing memories with their sources and postings.
+//! Storing memories with their sources.
 
 use sqlx::SqliteConnection;
 use tidemark_application::ports::memories::IndexedMemory;
@@ -7,21 +7,20 @@ use tidemark_domain::ids::{MemoryId, Owner};
 use tidemark_domain::memory::Source;
 use uuid::Uuid;
 
+use crate::store::sqlite::changes::Change;
 use crate::store::sqlite::errors::store_error;
-use crate::store::sqlite::rows::{Row, fingerprint, hex_list, json, micros, owned, sources_json};
+use crate::store::sqlite::rows::{Row, fingerprint, hex_list, micros, owned, sources_json};
 use crate::store::sqlite::statements::statements;
 
 statements! {
     /// What is there or was forgotten is passed over.
     ADD = "INSERT INTO memories (tenant_id, owner_id, id, content, identity, fingerprint, scope, kind, layer, state, \
            importance, confidence, trust, pinned, fact_key, session_id, valid_from, valid_to, expires_at, created_at, \
-           access_count, last_access, version, term_count, terms) \
+           access_count, last_access, version, terms, speaker, superseded_by, change) \
            SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, \
-               ?24, ?25 \
+               ?24, ?25, ?26, ?27 \
            WHERE NOT EXISTS (SELECT 1 FROM tombstones WHERE tenant_id = ?1 AND owner_id = ?2 AND memory_id = ?3) \
            ON CONFLICT (tenant_id, owner_id, id) DO NOTHING";
-    ADD_TERMS = "INSERT INTO memory_terms (tenant_id, owner_id, memory_id, term, count) \
-                 SELECT ?1, ?2, ?3, value ->> 0, value ->> 1 FROM json_each(?4)";
     ADD_SOURCES = "INSERT INTO memory_sources (tenant_id, owner_id, memory_id, message_id, session_id, seq) \
                    SELECT ?1, ?2, ?3, unhex(value ->> 0), unhex(value ->> 1), value ->> 2 \
                    FROM json_each(?4) WHERE true ON CONFLICT DO NOTHING";
@@ -33,10 +32,10 @@ statements! {
 pub(in crate::store::sqlite) async fn add(
     connection: &mut SqliteConnection,
     owner: Owner,
+    change: &Change,
     item: &IndexedMemory,
 ) -> StoreResult<bool> {
     let m = &item.memory;
-    let terms = json(&item.document.terms)?;
     let added = owned(ADD, owner)
         .bind(m.id.0)
         .bind(&m.content)
@@ -59,25 +58,21 @@ pub(in crate::store::sqlite) async fn add(
         .bind(m.access_count)
         .bind(micros(m.last_access))
         .bind(m.version)
-        .bind(item.document.len)
-        .bind(&terms)
+        .bind(item.document.as_bytes())
+        .bind(m.speaker.as_deref())
+        .bind(m.superseded_by.map(|id| id.0))
+        .bind(change.number())
         .execute(&mut *connection)
         .await
         .map_err(store_error)?;
     if added.rows_affected() == 0 {
         return Ok(false);
     }
-    owned(ADD_TERMS, owner)
-        .bind(m.id.0)
-        .bind(&terms)
-        .execute(&mut *connection)
-        .await
-        .map_err(store_error)?;
     add_sources(connection, owner, m.id, &m.sources).await?;
     Ok(true)
 }
 
-/// Adds the messages behind a memory; one that is among them already stays as it is.
+/// Adds the messages behind a memory that the same change has written; one that is among them already stays as it is.
 pub(in crate::store::sqlite) async fn add_sources(
     connection: &mut SqliteConnection,
     owner: Owner,

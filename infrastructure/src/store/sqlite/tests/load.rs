@@ -4,9 +4,9 @@
 use std::time::Instant;
 
 use tidemark_application::ports::learning::{IndexCommit, LearningRepository};
-use tidemark_application::ports::memories::MemoryRepository;
+use tidemark_application::ports::memories::{ChangePosition, MemoryRepository};
 use tidemark_application::ports::sessions::ImportedMessage;
-use tidemark_domain::memory::lexical::query_terms;
+use tidemark_domain::memory::index::OwnerIndex;
 
 use super::learned::chunk;
 use super::*;
@@ -86,17 +86,20 @@ async fn import_and_index_of_a_thousand_messages() {
         let begun = Instant::now();
         fixture.store.commit_index(&claim, commit).await.unwrap();
         println!("round {round}: index {:?}", begun.elapsed());
-        let terms = query_terms("what budget did we agree for project 42 on Tuesday?");
         let begun = Instant::now();
-        let found = fixture
+        let delta = fixture
             .store
-            .lexical(fixture.owner, &terms, &[], fixture.now)
+            .index_delta(fixture.owner, ChangePosition::START, u32::MAX)
             .await
             .unwrap();
-        let postings: usize = found.postings.iter().map(|t| t.postings.len()).sum();
+        println!("round {round}: read for an index in {:?}", begun.elapsed());
+        let begun = Instant::now();
+        let mut index = OwnerIndex::default();
+        index.apply(delta.delta);
         println!(
-            "round {round}: {} memories, {postings} postings read in {:?}",
-            found.stats.documents,
+            "round {round}: an index of {} memories in {} bytes made in {:?}",
+            index.len(),
+            index.bytes(),
             begun.elapsed()
         );
         let begun = Instant::now();

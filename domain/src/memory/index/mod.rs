@@ -1,0 +1,223 @@
+//! One owner's memories as recall looks through them: everything but the text, in the memory of the process.
+//!
+//! An index is filled and kept current by [`Delta`]s from the store and decides nothing by itself. What is asked of it goes through a
+//! [`View`], which adds what is not stored yet; ranking is in [`search`].
+
+mod document;
+mod entry;
+mod order;
+mod postings;
+pub mod search;
+#[cfg(test)]
+mod tests;
+mod vectors;
+mod view;
+
+use std::collections::{BTreeMap, HashMap};
+
+pub use self::document::{Document, Malformed};
+pub use self::entry::{Entry, Text};
+use self::order::{Order, Place};
+pub use self::postings::Posting;
+use self::postings::Postings;
+pub use self::vectors::Vectors;
+pub use self::view::View;
+use super::Memory;
+use crate::ids::MemoryId;
+
+/// Slots of removed entries are given up once they are this many and a quarter of all.
+const FEW_REMOVED: usize = 64;
+
+/// A memory as it is to be indexed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Upsert {
+    /// What is known of it.
+    pub entry: Entry,
+    /// Its terms.
+    pub document: Document,
+}
+
+impl Upsert {
+    /// Of a memory whose document has been made already.
+    pub fn new(memory: &Memory, document: Document) -> Self {
+        Self {
+            entry: Entry::from(memory),
+            document,
+        }
+    }
+
+    /// Of a memory.
+    pub fn of(memory: &Memory) -> Self {
+        Self::new(memory, Document::of(memory))
+    }
+}
+
+/// The embedding of a memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Embedded {
+    /// The memory; what the index does not know is passed over.
+    pub memory: MemoryId,
+    /// The model that made it.
+    pub model: String,
+    /// The vector. One of another length than the model's others is passed over.
+    pub vector: Vec<f32>,
+}
+
+/// What changed of an owner's memories. Applied in this order: removals, upserts, vectors.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Delta {
+    /// Memories that are gone; what the index does not know is passed over.
+    pub removed: Vec<MemoryId>,
+    /// Memories that are new or have changed, each as it is now.
+    pub upserts: Vec<Upsert>,
+    /// Embeddings that are new or have changed. A memory whose document changes loses those it had.
+    pub vectors: Vec<Embedded>,
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    entry: Entry,
+    text: Text,
+    removed: bool,
+}
+
+/// The index.
+#[derive(Clone, Debug, Default)]
+pub struct OwnerIndex {
+    slots: Vec<Slot>,
+    by_id: HashMap<MemoryId, u32>,
+    postings: Postings,
+    order: Order,
+    vectors: BTreeMap<String, Vectors>,
+}
+
+impl OwnerIndex {
+    /// Of these memories.
+    pub fn of<'m>(memories: impl IntoIterator<Item = &'m Memory>) -> Self {
+        let mut index = Self::default();
+        index.apply(Delta {
+            upserts: memories.into_iter().map(Upsert::of).collect(),
+            ..Delta::default()
+        });
+        index
+    }
+
+    /// How many memories it holds.
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// What is known of a memory.
+    pub fn get(&self, id: MemoryId) -> Option<&Entry> {
+        let slot = *self.by_id.get(&id)?;
+        Some(&self.slots[slot as usize].entry)
+    }
+
+    /// Takes changes in. To apply the same ones again changes nothing.
+    pub fn apply(&mut self, delta: Delta) {
+        for id in delta.removed {
+            self.remove(id);
+        }
+        for upsert in delta.upserts {
+            self.put(upsert);
+        }
+        self.order.settle();
+        for embedded in delta.vectors {
+            self.embed(&embedded);
+        }
+        let removed = self.slots.len() - self.by_id.len();
+        if removed >= FEW_REMOVED && removed * 4 >= self.slots.len() {
+            self.compact();
+        }
+    }
+
+    fn put(&mut self, upsert: Upsert) {
+        let Upsert { entry, document } = upsert;
+        let text = Text::new(&entry, &document);
+        if let Some(&slot) = self.by_id.get(&entry.id) {
+            let held = &mut self.slots[slot as usize];
+            if held.text.print == text.print && held.entry.place() == entry.place() {
+                held.entry = entry;
+                return;
+            }
+            self.remove(entry.id);
+        }
+        let slot = self.slots.len() as u32;
+        self.by_id.insert(entry.id, slot);
+        self.postings.add(slot, &document);
+        if let Some(source) = entry.place() {
+            let place = Place {
+                seq: source.seq,
+                ordinal: text.ordinal,
+                slot,
+            };
+            self.order.add(source.session_id, place);
+        }
+        self.slots.push(Slot {
+            entry,
+            text,
+            removed: false,
+        });
+    }
+
+    fn remove(&mut self, id: MemoryId) {
+        if let Some(slot) = self.by_id.remove(&id) {
+            self.slots[slot as usize].removed = true;
+            for vectors in self.vectors.values_mut() {
+                vectors.remove(slot);
+            }
+        }
+    }
+
+    fn embed(&mut self, embedded: &Embedded) {
+        let Some(&slot) = self.by_id.get(&embedded.memory) else {
+            return;
+        };
+        let length = embedded.vector.len();
+        let vectors = self
+            .vectors
+            .entry(embedded.model.clone())
+            .or_insert_with(|| Vectors::new(length));
+        if vectors.dimensions() == length {
+            vectors.set(slot, &embedded.vector);
+        }
+    }
+
+    /// Gives up the slots of removed entries. The order of the others stays.
+    fn compact(&mut self) {
+        let mut next = 0;
+        let moved: Vec<Option<u32>> = self
+            .slots
+            .iter()
+            .map(|slot| {
+                (!slot.removed).then(|| {
+                    next += 1;
+                    next - 1
+                })
+            })
+            .collect();
+        let to = |slot: u32| moved[slot as usize];
+        self.slots.retain(|slot| !slot.removed);
+        self.postings.renumber(to);
+        self.order.renumber(to);
+        for vectors in self.vectors.values_mut() {
+            vectors.renumber(to);
+        }
+        for slot in self.by_id.values_mut() {
+            *slot = to(*slot).unwrap_or(*slot);
+        }
+    }
+
+    /// An estimate of the memory it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        // An entry's sources and places lie beside it; a table of ids is half full.
+        let each = size_of::<Slot>() + 64 + size_of::<Place>() + 2 * size_of::<(MemoryId, u32)>();
+        let vectors: usize = self.vectors.values().map(Vectors::bytes).sum();
+        size_of::<Self>() + self.slots.len() * each + self.postings.bytes() + vectors
+    }
+}

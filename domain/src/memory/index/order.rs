@@ -1,0 +1,69 @@
+//! What was said before and after.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::ids::SessionId;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) seq: i64,
+    pub(super) ordinal: u32,
+    pub(super) slot: u32,
+}
+
+/// The chunks of each session in the order in which they were said.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Order {
+    sessions: HashMap<SessionId, Vec<Place>>,
+    /// Sessions whose places have to be sorted.
+    unsorted: HashSet<SessionId>,
+}
+
+impl Order {
+    /// Takes a place in; [`Self::settle`] has to follow before anything is asked.
+    pub(super) fn add(&mut self, session: SessionId, place: Place) {
+        let places = self.sessions.entry(session).or_default();
+        if places.last().is_some_and(|last| *last > place) {
+            self.unsorted.insert(session);
+        }
+        places.push(place);
+    }
+
+    /// Sorts what came out of order.
+    pub(super) fn settle(&mut self) {
+        for session in self.unsorted.drain() {
+            if let Some(places) = self.sessions.get_mut(&session) {
+                places.sort_unstable();
+            }
+        }
+    }
+
+    /// The places of a session that lie before and after one, each nearest first.
+    pub(super) fn around(
+        &self,
+        session: SessionId,
+        place: Place,
+    ) -> (impl Iterator<Item = Place>, impl Iterator<Item = Place>) {
+        let places = self.sessions.get(&session).map_or(&[][..], Vec::as_slice);
+        let before = places.partition_point(|other| *other < place);
+        let after = places.partition_point(|other| *other <= place);
+        (
+            places[..before].iter().rev().copied(),
+            places[after..].iter().copied(),
+        )
+    }
+
+    /// Moves each entry to its new slot, and leaves those out that have none.
+    pub(super) fn renumber(&mut self, slot: impl Fn(u32) -> Option<u32>) {
+        self.sessions.retain(|_, places| {
+            places.retain_mut(|place| match slot(place.slot) {
+                Some(new) => {
+                    place.slot = new;
+                    true
+                }
+                None => false,
+            });
+            !places.is_empty()
+        });
+    }
+}

@@ -1,0 +1,321 @@
+//! Which memories fit a question, and how well.
+//!
+//! First it is decided which entries may be told at all ([`Eligible`]); only these count in the statistics, so that a filter never starves
+//! what is left. Then the arms find entries and say how well each fits, then a profile makes the score. What is told of it, and what
+//! not, is decided in [`super::super::recall`].
+
+use std::collections::BTreeSet;
+
+use super::{Entry, View};
+use crate::ids::{MemoryId, MessageId, SessionId, Timestamp};
+use crate::memory::Scope;
+use crate::memory::lexical::{self, CorpusStats};
+use crate::memory::recall::{DECAY_FETCH, DropReason, Moment, QUESTION_WEIGHT, days_between};
+use crate::memory::scoring::{
+    Parts, Profile, RECENCY_DAYS, decay_factor, recency_factor, use_boost,
+};
+
+/// Which memories may be told.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only in these scopes; none means all.
+    pub scopes: Vec<Scope>,
+    /// Only what was learned in, or given for, this session.
+    pub session_id: Option<SessionId>,
+    /// Messages that the asker has before it: what was learned from them alone is left out.
+    pub in_window: BTreeSet<MessageId>,
+}
+
+impl Filter {
+    /// Why an entry that may be told is not what was asked for.
+    ///
+    /// A profile belongs to the person, not to a session: it is not searched at session level (B3).
+    pub fn rejects(&self, entry: &Entry) -> Option<DropReason> {
+        let of_session = |id| {
+            entry.scope != Scope::UserProfile
+                && (entry.session_id == Some(id)
+                    || entry.sources.iter().any(|s| s.session_id == id))
+        };
+        if !self.in_scope(entry.scope) || !self.session_id.is_none_or(of_session) {
+            Some(DropReason::OtherScope)
+        } else if said_in(entry, &self.in_window) {
+            Some(DropReason::InWindow)
+        } else {
+            None
+        }
+    }
+
+    fn in_scope(&self, scope: Scope) -> bool {
+        self.scopes.is_empty() || self.scopes.contains(&scope)
+    }
+}
+
+/// Whether all that a memory says is in these messages already.
+fn said_in(entry: &Entry, messages: &BTreeSet<MessageId>) -> bool {
+    !entry.sources.is_empty()
+        && entry
+            .sources
+            .iter()
+            .all(|s| messages.contains(&s.message_id))
+}
+
+/// A question to an index.
+#[derive(Clone, Debug)]
+pub struct Query {
+    /// In the asker's words.
+    pub text: String,
+    /// The embedding of the text by each model that has made one.
+    pub vectors: Vec<(String, Vec<f32>)>,
+    /// What may be told.
+    pub filter: Filter,
+    /// The time to judge by.
+    pub moment: Moment,
+    /// The way of scoring.
+    pub profile: Profile,
+    /// The most memories that will be told.
+    pub top_k: usize,
+    /// The most memories that are answered.
+    pub limit: usize,
+    /// For these it is said why they are not among the answers.
+    pub why_not: Vec<MemoryId>,
+}
+
+/// A memory that fits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scored {
+    /// The memory.
+    pub id: MemoryId,
+    /// Its score under the profile.
+    pub score: f64,
+    /// What the score is made of.
+    pub parts: Parts,
+    /// The terms of the query that it holds, sorted.
+    pub matched: Vec<String>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Search {
+    /// Best first, equal scores by id; at most as many as were asked for.
+    pub found: Vec<Scored>,
+    /// What fitted the question and is not among the found, and what was asked for and is not, with the reason.
+    pub dropped: Vec<(MemoryId, DropReason)>,
+}
+
+/// The entries that may be told in the asked scopes, with what BM25 knows of them.
+#[derive(Debug)]
+pub struct Eligible {
+    admitted: Vec<bool>,
+    /// Of the admitted ones.
+    pub stats: CorpusStats,
+}
+
+impl Eligible {
+    /// Of a view.
+    pub fn of(view: &View<'_>, filter: &Filter, moment: &Moment) -> Self {
+        let mut admitted = vec![false; view.slots() as usize];
+        let mut stats = CorpusStats::default();
+        for (slot, entry, text) in view.entries() {
+            if filter.in_scope(entry.scope) && moment.unfit(&entry.standing()).is_none() {
+                admitted[slot as usize] = true;
+                stats.documents += 1;
+                stats.total_len += u64::from(text.len);
+            }
+        }
+        Self { admitted, stats }
+    }
+
+    /// Whether an entry is admitted.
+    pub fn admits(&self, slot: u32) -> bool {
+        self.admitted[slot as usize]
+    }
+}
+
+/// Looks through an index.
+pub fn search(view: &View<'_>, query: &Query) -> Search {
+    let terms = lexical::query_terms(&query.text);
+    let eligible = Eligible::of(view, &query.filter, &query.moment);
+    let mut out = Search::default();
+    let mut fitting = Vec::new();
+    for hit in lexical_arm(view, &terms, &eligible) {
+        let entry = view.entry(hit.slot);
+        match query.filter.rejects(entry) {
+            Some(reason) => out.drop(entry.id, reason, query.limit),
+            None => fitting.push(Found {
+                slot: hit.slot,
+                entry,
+                asks: view.text(hit.slot).asks,
+                relevance: hit.relevance,
+            }),
+        }
+    }
+    let (mut judged, beyond) = judge(fitting, query.profile, query.moment.now, query.top_k);
+    let unanswered = judged.split_off(judged.len().min(query.limit));
+    for found in &beyond {
+        out.drop(found.entry.id, DropReason::BeyondTopK, query.limit);
+    }
+    let holds = |slot| move |term: &&String| view.count(term, slot) > 0;
+    out.found = judged
+        .into_iter()
+        .map(|judged| Scored {
+            id: judged.found.entry.id,
+            score: judged.score,
+            parts: judged.parts,
+            matched: terms
+                .iter()
+                .filter(holds(judged.found.slot))
+                .cloned()
+                .collect(),
+        })
+        .collect();
+    let unanswered = unanswered.iter().map(|judged| judged.found.entry.id);
+    let beyond = beyond.iter().map(|found| found.entry.id);
+    explain_absent(view, query, &unanswered.chain(beyond).collect(), &mut out);
+    out
+}
+
+impl Search {
+    /// Names what was left out, as long as the list is no longer than the answer may be.
+    fn drop(&mut self, id: MemoryId, reason: DropReason, limit: usize) {
+        if self.dropped.len() < limit {
+            self.dropped.push((id, reason));
+        }
+    }
+}
+
+/// Why memories that were asked for are not among the found.
+fn explain_absent(view: &View<'_>, query: &Query, beyond: &BTreeSet<MemoryId>, out: &mut Search) {
+    if query.why_not.is_empty() {
+        return;
+    }
+    let known: BTreeSet<MemoryId> = (out.found.iter().map(|scored| scored.id))
+        .chain(out.dropped.iter().map(|(id, _)| *id))
+        .collect();
+    for &id in query.why_not.iter().filter(|id| !known.contains(id)) {
+        let Some(slot) = view.slot(id) else { continue };
+        let entry = view.entry(slot);
+        let reason = query
+            .moment
+            .unfit(&entry.standing())
+            .or_else(|| query.filter.rejects(entry))
+            .unwrap_or(if beyond.contains(&id) {
+                DropReason::BeyondTopK
+            } else {
+                DropReason::BelowThreshold
+            });
+        out.dropped.push((id, reason));
+    }
+}
+
+/// An entry that an arm found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Hit {
+    slot: u32,
+    /// How well it fits, 0–1.
+    relevance: f64,
+}
+
+/// The entries that hold a term of the query, by slot: BM25 over the eligible ones, divided by its maximum for the query,
+/// `Σ idf·(k1 + 1)` over all its terms, those without a posting among them (B8).
+///
+/// Terms are summed in the order given, which has to be the same for the same query, so that both stores give the same last digit.
+fn lexical_arm(view: &View<'_>, terms: &[String], eligible: &Eligible) -> Vec<Hit> {
+    let average = eligible.stats.average_len();
+    let mut maximum = 0.0;
+    let mut sums = vec![0.0_f64; view.slots() as usize];
+    let mut touched = Vec::new();
+    let mut list = Vec::new();
+    for term in terms {
+        list.clear();
+        list.extend(view.postings(term).filter(|p| eligible.admits(p.slot)));
+        let idf = lexical::idf(eligible.stats.documents, list.len() as u64);
+        maximum += lexical::greatest_weight(idf);
+        for posting in &list {
+            let sum = &mut sums[posting.slot as usize];
+            if *sum == 0.0 {
+                touched.push(posting.slot);
+            }
+            let len = view.text(posting.slot).len;
+            *sum += lexical::weight(idf, posting.count, len, average);
+        }
+    }
+    touched.sort_unstable();
+    touched
+        .into_iter()
+        .map(|slot| Hit {
+            slot,
+            relevance: sums[slot as usize] / maximum,
+        })
+        .collect()
+}
+
+/// An entry that an arm found, as the profiles judge it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::memory) struct Found<'e> {
+    pub(in crate::memory) slot: u32,
+    pub(in crate::memory) entry: &'e Entry,
+    /// It does nothing but ask.
+    pub(in crate::memory) asks: bool,
+    pub(in crate::memory) relevance: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(in crate::memory) struct Judged<'e> {
+    pub(in crate::memory) found: Found<'e>,
+    pub(in crate::memory) score: f64,
+    pub(in crate::memory) parts: Parts,
+}
+
+/// Scores what was found, best first, equal scores by id. Profile "decay" scores [`DECAY_FETCH`] times as many of the best fitting ones as it
+/// tells (B8): the others are answered apart.
+pub(in crate::memory) fn judge(
+    mut all: Vec<Found<'_>>,
+    profile: Profile,
+    now: Timestamp,
+    top_k: usize,
+) -> (Vec<Judged<'_>>, Vec<Found<'_>>) {
+    let mut beyond = Vec::new();
+    if profile == Profile::Decay {
+        all.sort_unstable_by(|a, b| {
+            let better = b.relevance.total_cmp(&a.relevance);
+            better.then_with(|| a.entry.id.cmp(&b.entry.id))
+        });
+        beyond = all.split_off((DECAY_FETCH * top_k).min(all.len()));
+    }
+    let mut judged: Vec<Judged<'_>> = all
+        .into_iter()
+        .map(|found| {
+            let parts = parts(&found, profile, now);
+            Judged {
+                score: parts.score(profile),
+                parts,
+                found,
+            }
+        })
+        .collect();
+    judged.sort_unstable_by(|a, b| {
+        let better = b.score.total_cmp(&a.score);
+        better.then_with(|| a.found.entry.id.cmp(&b.found.entry.id))
+    });
+    (judged, beyond)
+}
+
+fn parts(found: &Found<'_>, profile: Profile, now: Timestamp) -> Parts {
+    let entry = found.entry;
+    let mut parts = Parts {
+        relevance: found.relevance,
+        ..Parts::default()
+    };
+    match profile {
+        Profile::Hybrid => parts.question = found.asks.then_some(QUESTION_WEIGHT),
+        Profile::Decay => {
+            parts.decay = Some(decay_factor(days_between(entry.last_access, now)));
+            parts.use_boost = Some(use_boost(entry.access_count));
+        }
+        Profile::Recency => {
+            let age = days_between(entry.valid_from, now);
+            parts.recency = Some(recency_factor(age, RECENCY_DAYS));
+        }
+    }
+    parts
+}

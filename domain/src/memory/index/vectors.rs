@@ -1,0 +1,147 @@
+//! The embeddings of one model, side by side.
+
+/// That an entry has no vector of the model.
+const NONE: u32 = u32::MAX;
+
+/// Vectors of one length, by slot.
+#[derive(Clone, Debug)]
+pub struct Vectors {
+    dimensions: usize,
+    data: Vec<f32>,
+    /// The slot of each row.
+    slots: Vec<u32>,
+    /// The row of each slot.
+    rows: Vec<u32>,
+}
+
+impl Vectors {
+    pub(super) fn new(dimensions: usize) -> Self {
+        Self {
+            dimensions,
+            data: Vec::new(),
+            slots: Vec::new(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// How many numbers a vector has.
+    pub fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    /// How many entries have one.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether no entry has one.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// The vector of an entry.
+    pub fn get(&self, slot: u32) -> Option<&[f32]> {
+        let row = *self.rows.get(slot as usize)?;
+        (row != NONE).then(|| self.row(row as usize))
+    }
+
+    /// Each entry that has a vector, with it.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &[f32])> {
+        let rows = self.data.chunks_exact(self.dimensions.max(1));
+        self.slots.iter().copied().zip(rows)
+    }
+
+    fn row(&self, row: usize) -> &[f32] {
+        &self.data[row * self.dimensions..(row + 1) * self.dimensions]
+    }
+
+    /// Gives an entry a vector of the right length.
+    pub(super) fn set(&mut self, slot: u32, vector: &[f32]) {
+        debug_assert_eq!(vector.len(), self.dimensions);
+        if self.rows.len() <= slot as usize {
+            self.rows.resize(slot as usize + 1, NONE);
+        }
+        let row = self.rows[slot as usize];
+        if row == NONE {
+            self.rows[slot as usize] = self.slots.len() as u32;
+            self.slots.push(slot);
+            self.data.extend_from_slice(vector);
+        } else {
+            let start = row as usize * self.dimensions;
+            self.data[start..start + self.dimensions].copy_from_slice(vector);
+        }
+    }
+
+    /// Takes an entry's vector away; the last row takes its place.
+    pub(super) fn remove(&mut self, slot: u32) {
+        let Some(row) = self.rows.get(slot as usize).copied().filter(|r| *r != NONE) else {
+            return;
+        };
+        self.rows[slot as usize] = NONE;
+        let (row, last) = (row as usize, self.slots.len() - 1);
+        self.slots.swap_remove(row);
+        if row != last {
+            let from = last * self.dimensions;
+            self.data
+                .copy_within(from..from + self.dimensions, row * self.dimensions);
+            self.rows[self.slots[row] as usize] = row as u32;
+        }
+        self.data.truncate(last * self.dimensions);
+    }
+
+    /// Moves each entry to its new slot. Those that have none have lost their vectors before.
+    pub(super) fn renumber(&mut self, slot: impl Fn(u32) -> Option<u32>) {
+        self.rows.clear();
+        for (row, held) in self.slots.iter_mut().enumerate() {
+            if let Some(new) = slot(*held) {
+                *held = new;
+                if self.rows.len() <= new as usize {
+                    self.rows.resize(new as usize + 1, NONE);
+                }
+                self.rows[new as usize] = row as u32;
+            }
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.data.len() * size_of::<f32>() + (self.slots.len() + self.rows.len()) * size_of::<u32>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn each_entry_keeps_its_own_vector_whatever_comes_and_goes(
+            steps in prop::collection::vec((0_u32..12, any::<bool>()), 0..60),
+        ) {
+            let mut vectors = Vectors::new(2);
+            let mut expected = BTreeMap::new();
+            for (number, (slot, set)) in steps.into_iter().enumerate() {
+                if set {
+                    vectors.set(slot, &[number as f32, slot as f32]);
+                    expected.insert(slot, number as f32);
+                } else {
+                    vectors.remove(slot);
+                    expected.remove(&slot);
+                }
+                for slot in 0..13 {
+                    let held = vectors.get(slot).map(|v| v[0]);
+                    prop_assert_eq!(held, expected.get(&slot).copied());
+                }
+                prop_assert_eq!(vectors.len(), expected.len());
+            }
+            let kept: Vec<u32> = expected.keys().copied().collect();
+            vectors.renumber(|slot| kept.iter().position(|k| *k == slot).map(|at| at as u32));
+            for (new, old) in kept.iter().enumerate() {
+                prop_assert_eq!(vectors.get(new as u32).unwrap(), &[expected[old], *old as f32]);
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What one recall looks through: an owner's index, and beside it what is not in the index yet.
+
+use super::order::Place;
+use super::{Delta, Entry, OwnerIndex, Posting, Slot, Text, Upsert, Vectors};
+use crate::ids::{MemoryId, SessionId};
+
+/// An index with an overlay that is gone afterwards. Entries are numbered through both, the overlay's behind the index's.
+#[derive(Debug)]
+pub struct View<'i> {
+    index: &'i OwnerIndex,
+    fresh: OwnerIndex,
+}
+
+impl<'i> View<'i> {
+    /// An index alone.
+    pub fn of(index: &'i OwnerIndex) -> Self {
+        Self::with(index, Vec::new())
+    }
+
+    /// An index with what it will hold soon. What it holds already is not taken twice.
+    pub fn with(index: &'i OwnerIndex, mut fresh: Vec<Upsert>) -> Self {
+        fresh.retain(|upsert| !index.by_id.contains_key(&upsert.entry.id));
+        let mut overlay = OwnerIndex::default();
+        overlay.apply(Delta {
+            upserts: fresh,
+            ..Delta::default()
+        });
+        Self {
+            index,
+            fresh: overlay,
+        }
+    }
+
+    /// One more than the highest slot. Some slots may belong to removed entries.
+    pub fn slots(&self) -> u32 {
+        self.behind() + self.fresh.slots.len() as u32
+    }
+
+    fn behind(&self) -> u32 {
+        self.index.slots.len() as u32
+    }
+
+    fn held(&self, slot: u32) -> &Slot {
+        match slot.checked_sub(self.behind()) {
+            None => &self.index.slots[slot as usize],
+            Some(slot) => &self.fresh.slots[slot as usize],
+        }
+    }
+
+    /// Every entry by its slot, but for the removed ones.
+    pub fn entries(&self) -> impl Iterator<Item = (u32, &Entry, &Text)> {
+        let all = self.index.slots.iter().chain(&self.fresh.slots);
+        (0..)
+            .zip(all)
+            .filter(|(_, held)| !held.removed)
+            .map(|(slot, held)| (slot, &held.entry, &held.text))
+    }
+
+    /// The entry of a slot.
+    pub fn entry(&self, slot: u32) -> &Entry {
+        &self.held(slot).entry
+    }
+
+    /// What is known of the text of a slot's entry.
+    pub fn text(&self, slot: u32) -> &Text {
+        &self.held(slot).text
+    }
+
+    /// The slot of a memory.
+    pub fn slot(&self, id: MemoryId) -> Option<u32> {
+        let indexed = self.index.by_id.get(&id).copied();
+        let fresh = || self.fresh.by_id.get(&id).map(|slot| slot + self.behind());
+        indexed.or_else(fresh)
+    }
+
+    /// The postings of a term, by slot. Some may be of removed entries, which no eligibility admits.
+    pub fn postings(&self, term: &str) -> impl Iterator<Item = Posting> {
+        let behind = self.behind();
+        let indexed = self.index.postings.of(term).iter().copied();
+        let fresh = self.fresh.postings.of(term).iter();
+        indexed.chain(fresh.map(move |posting| Posting {
+            slot: posting.slot + behind,
+            count: posting.count,
+        }))
+    }
+
+    /// How often an entry holds a term.
+    pub fn count(&self, term: &str, slot: u32) -> u32 {
+        let (postings, slot) = match slot.checked_sub(self.behind()) {
+            None => (self.index.postings.of(term), slot),
+            Some(slot) => (self.fresh.postings.of(term), slot),
+        };
+        postings
+            .binary_search_by_key(&slot, |posting| posting.slot)
+            .map_or(0, |at| postings[at].count)
+    }
+
+    /// The chunk that was said before one in its session. None for what is no chunk.
+    pub fn previous(&self, slot: u32) -> Option<u32> {
+        let (session, place) = self.place(slot)?;
+        let nearest = |index: &OwnerIndex| {
+            let mut before = index.order.around(session, place).0;
+            before.find(|other| !index.slots[other.slot as usize].removed)
+        };
+        self.either(nearest(self.index), nearest(&self.fresh), Ord::max)
+    }
+
+    /// The chunk that was said after one in its session. None for what is no chunk.
+    pub fn next(&self, slot: u32) -> Option<u32> {
+        let (session, place) = self.place(slot)?;
+        let nearest = |index: &OwnerIndex| {
+            let mut after = index.order.around(session, place).1;
+            after.find(|other| !index.slots[other.slot as usize].removed)
+        };
+        self.either(nearest(self.index), nearest(&self.fresh), Ord::min)
+    }
+
+    /// Where a chunk stands in its session.
+    fn place(&self, slot: u32) -> Option<(SessionId, Place)> {
+        let held = self.held(slot);
+        let source = held.entry.place()?;
+        let place = Place {
+            seq: source.seq,
+            ordinal: held.text.ordinal,
+            slot: slot.checked_sub(self.behind()).unwrap_or(slot),
+        };
+        Some((source.session_id, place))
+    }
+
+    fn either(
+        &self,
+        indexed: Option<Place>,
+        fresh: Option<Place>,
+        nearer: fn(Place, Place) -> Place,
+    ) -> Option<u32> {
+        let behind = self.behind();
+        let fresh = fresh.map(|place| Place {
+            slot: place.slot + behind,
+            ..place
+        });
+        let found = match (indexed, fresh) {
+            (Some(indexed), Some(fresh)) => Some(nearer(indexed, fresh)),
+            (indexed, fresh) => indexed.or(fresh),
+        };
+        found.map(|place| place.slot)
+    }
+
+    /// The vectors of a model. The overlay has none.
+    pub fn vectors(&self, model: &str) -> Option<&Vectors> {
+        self.index.vectors.get(model)
+    }
+
+    /// The models that some vector is of.
+    pub fn models(&self) -> impl Iterator<Item = &str> {
+        self.index.vectors.keys().map(String::as_str)
+    }
+}

@@ -1,0 +1,191 @@
+//! The changes of an owner's memories, numbered: the key to every write of them, and how an index follows them.
+
+use sqlx::PgConnection;
+use tidemark_application::ports::memories::{ChangePosition, IndexDelta};
+use tidemark_application::ports::store::StoreError;
+use tidemark_domain::ids::{MemoryId, MessageId, Owner, SessionId, Timestamp};
+use tidemark_domain::memory::index::{Document, Entry, Upsert};
+use tidemark_domain::memory::{Kind, Layer, Scope, Source, State, Trust};
+use uuid::Uuid;
+
+use super::rows::{named, owned_as, unexpected};
+use super::transaction::Abort;
+use crate::store::changes::{self, ReadChanges};
+
+/// Writers of an owner's memories take turns, so that what they have checked holds until they commit, and numbers become visible in their
+/// order.
+const BEGIN: &str = "
+UPDATE owners SET memory_change = memory_change + 1 WHERE tenant_id = $1 AND owner_id = $2
+RETURNING memory_change, erase_epoch";
+
+const NEWEST: &str = "SELECT memory_change FROM owners WHERE tenant_id = $1 AND owner_id = $2";
+
+const STATE: &str =
+    "SELECT memory_change, memory_floor FROM owners WHERE tenant_id = $1 AND owner_id = $2";
+
+const UPSERTS: &str = "
+SELECT m.change, m.id, m.scope, m.kind, m.layer, m.state, m.trust, m.importance, m.pinned, m.confidence, m.access_count, m.last_access,
+    m.created_at, m.valid_from, m.valid_to, m.expires_at, m.session_id, m.speaker, m.terms, (
+        SELECT string_agg(uuid_send(s.message_id) || uuid_send(s.session_id) || int8send(s.seq), ''::bytea ORDER BY s.session_id, s.seq)
+        FROM memory_sources s WHERE s.tenant_id = m.tenant_id AND s.owner_id = m.owner_id AND s.memory_id = m.id
+    ) AS sources
+FROM memories m
+WHERE m.tenant_id = $1 AND m.owner_id = $2 AND (m.change, m.id) > ($3, $4)
+ORDER BY m.change, m.id LIMIT $5";
+
+const REMOVED: &str = "
+SELECT r.change, r.memory_id FROM memory_removals r
+WHERE r.tenant_id = $1 AND r.owner_id = $2 AND (r.change, r.memory_id) > ($3, $4)
+ORDER BY r.change, r.memory_id LIMIT $5";
+
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[BEGIN, NEWEST, STATE, UPSERTS, REMOVED];
+
+/// The right to change an owner's memories, under the owner's lock. Every statement that writes memories wants its number.
+#[derive(Debug)]
+pub(super) struct Change {
+    number: i64,
+    erase_epoch: i64,
+}
+
+impl Change {
+    /// Locks the owner and raises the number of its changes.
+    pub(super) async fn begin(tx: &mut PgConnection, owner: Owner) -> Result<Self, sqlx::Error> {
+        let (number, erase_epoch) = owned_as(BEGIN, owner).fetch_one(tx).await?;
+        Ok(Self {
+            number,
+            erase_epoch,
+        })
+    }
+
+    pub(super) fn number(&self) -> i64 {
+        self.number
+    }
+
+    /// The owner's epoch.
+    pub(super) fn erase_epoch(&self) -> i64 {
+        self.erase_epoch
+    }
+}
+
+pub(super) async fn newest(tx: &mut PgConnection, owner: Owner) -> Result<i64, sqlx::Error> {
+    let found: Option<(i64,)> = owned_as(NEWEST, owner).fetch_optional(tx).await?;
+    Ok(found.map_or(0, |(change,)| change))
+}
+
+pub(super) async fn delta(
+    tx: &mut PgConnection,
+    owner: Owner,
+    after: ChangePosition,
+    limit: u32,
+) -> Result<IndexDelta, Abort<StoreError>> {
+    let state: Option<(i64, i64)> = owned_as(STATE, owner).fetch_optional(&mut *tx).await?;
+    let (change, floor) = state.unwrap_or_default();
+    let (from, reset) = changes::begin(after, change, floor);
+    let rows: Vec<EntryRow> = owned_as(UPSERTS, owner)
+        .bind(from.change)
+        .bind(from.id.0)
+        .bind(i64::from(limit))
+        .fetch_all(&mut *tx)
+        .await?;
+    let mut removed: Vec<(i64, Uuid)> = Vec::new();
+    // An index that holds nothing has nothing to remove.
+    if from != ChangePosition::START {
+        removed = owned_as(REMOVED, owner)
+            .bind(from.change)
+            .bind(from.id.0)
+            .bind(i64::from(limit))
+            .fetch_all(tx)
+            .await?;
+    }
+    let upserts: Result<Vec<_>, sqlx::Error> = rows
+        .into_iter()
+        .map(|row| Ok((row.change, row.try_into()?)))
+        .collect();
+    let read = ReadChanges {
+        change,
+        reset,
+        limit: limit as usize,
+        upserts: upserts?,
+        removed: (removed.into_iter())
+            .map(|(change, id)| (change, MemoryId(id)))
+            .collect(),
+    };
+    Ok(read.into_delta())
+}
+
+#[derive(sqlx::FromRow)]
+struct EntryRow {
+    change: i64,
+    id: Uuid,
+    scope: String,
+    kind: String,
+    layer: String,
+    state: String,
+    trust: String,
+    importance: i16,
+    pinned: bool,
+    confidence: f64,
+    access_count: i64,
+    last_access: Timestamp,
+    created_at: Timestamp,
+    valid_from: Timestamp,
+    valid_to: Option<Timestamp>,
+    expires_at: Option<Timestamp>,
+    session_id: Option<Uuid>,
+    speaker: Option<String>,
+    terms: Vec<u8>,
+    sources: Option<Vec<u8>>,
+}
+
+impl TryFrom<EntryRow> for Upsert {
+    type Error = sqlx::Error;
+
+    fn try_from(row: EntryRow) -> Result<Self, sqlx::Error> {
+        let entry = Entry {
+            id: MemoryId(row.id),
+            scope: named("memories.scope", &row.scope, Scope::parse)?,
+            kind: named("memories.kind", &row.kind, Kind::parse)?,
+            layer: named("memories.layer", &row.layer, Layer::parse)?,
+            state: named("memories.state", &row.state, State::parse)?,
+            trust: named("memories.trust", &row.trust, Trust::parse)?,
+            importance: u8::try_from(row.importance)
+                .map_err(|_| unexpected("memories.importance"))?,
+            pinned: row.pinned,
+            confidence: row.confidence,
+            access_count: row.access_count,
+            last_access: row.last_access,
+            created_at: row.created_at,
+            valid_from: row.valid_from,
+            valid_to: row.valid_to,
+            expires_at: row.expires_at,
+            session_id: row.session_id.map(SessionId),
+            sources: sources(&row.sources.unwrap_or_default()),
+            speaker: row.speaker.map(Into::into),
+        };
+        let document = Document::parse(row.terms).map_err(|_| unexpected("memories.terms"))?;
+        Ok(Self { entry, document })
+    }
+}
+
+/// Message, session and number one behind the other, as `UPSERTS` joins them.
+fn sources(joined: &[u8]) -> Box<[Source]> {
+    let (joined, _) = joined.as_chunks::<40>();
+    let id = |bytes: &[u8]| {
+        let mut id = [0; 16];
+        id.copy_from_slice(bytes);
+        Uuid::from_bytes(id)
+    };
+    joined
+        .iter()
+        .map(|source| {
+            let mut seq = [0; 8];
+            seq.copy_from_slice(&source[32..]);
+            Source {
+                message_id: MessageId(id(&source[..16])),
+                session_id: SessionId(id(&source[16..32])),
+                seq: i64::from_be_bytes(seq),
+            }
+        })
+        .collect()
+}
