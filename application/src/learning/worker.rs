@@ -126,15 +126,15 @@ impl Workers {
             }
             match self.store.renew_job(claim, self.settings.lease).await {
                 // The work itself removes its job with what it commits: it has the last word.
-                Err(JobWriteError::Lost) => match tokio::time::timeout(pause, &mut work).await {
-                    Ok(outcome) => return outcome,
-                    Err(_) => {
-                        work.abort();
-                        return Ok(Err(JobWriteError::Lost));
+                Err(JobWriteError::Lost) => {
+                    if let Ok(outcome) = tokio::time::timeout(pause, &mut work).await {
+                        return outcome;
                     }
-                },
+                    work.abort();
+                    return Ok(Err(JobWriteError::Lost));
+                }
                 Err(error) => {
-                    tracing::warn!(%error, job = %claim.job.id, "a job's lease was not renewed")
+                    tracing::warn!(%error, job = %claim.job.id, "a job's lease was not renewed");
                 }
                 Ok(()) => {}
             }

@@ -154,13 +154,11 @@ impl Indexes {
                 tokio::task::spawn_blocking(apply).await.map_err(failed)?
             };
             lock(&self.cache).weigh(owner, known, bytes, self.bound);
-            match page.next {
-                Some(next) => after = next,
-                None => {
-                    known.change.store(page.change, Ordering::Release);
-                    return Ok(());
-                }
-            }
+            let Some(next) = page.next else {
+                known.change.store(page.change, Ordering::Release);
+                return Ok(());
+            };
+            after = next;
         }
     }
 }

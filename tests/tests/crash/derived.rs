@@ -14,7 +14,7 @@ use tidemark_tests::transcript::violations;
 use crate::load::TurnSeen;
 
 /// How long derived work may take after the last turn of a round has ended.
-const DRAIN: Duration = Duration::from_secs(60);
+const DRAIN: Duration = Duration::from_mins(1);
 
 /// Waits until no derived work is left but what has failed for good, and gives that.
 pub(crate) async fn failed_once_drained(client: &Client) -> Vec<Value> {

@@ -48,7 +48,7 @@ fn candidate(id: u128, content: &str, relevance: f64) -> Candidate {
 }
 
 /// Judges candidates as a recall does that found them.
-fn rank(candidates: Vec<Candidate>, rules: &RecallRules, counter: &dyn TokenCounter) -> Ranking {
+fn rank(candidates: &[Candidate], rules: &RecallRules, counter: &dyn TokenCounter) -> Ranking {
     let entries: Vec<Entry> = candidates.iter().map(|c| Entry::from(&c.memory)).collect();
     let found = candidates.iter().zip(&entries).map(|(c, entry)| Found {
         entry,
@@ -176,7 +176,7 @@ fn asked_about_what_was_never_discussed_nothing_is_recalled() {
 #[test]
 fn hybrid_abstains_below_its_threshold_and_min_score_0_switches_that_off() {
     let weak = || vec![candidate(1, "a", 0.09), candidate(2, "b", 0.06)];
-    let ranking = rank(weak(), &rules(Profile::Hybrid, 5), &Words);
+    let ranking = rank(&weak(), &rules(Profile::Hybrid, 5), &Words);
     assert!(ranking.abstained);
     assert_eq!(
         reasons(&ranking),
@@ -189,10 +189,10 @@ fn hybrid_abstains_below_its_threshold_and_min_score_0_switches_that_off() {
         min_score: Some(0.0),
         ..rules(Profile::Hybrid, 5)
     };
-    let ranking = rank(weak(), &open, &Words);
+    let ranking = rank(&weak(), &open, &Words);
     assert_eq!((told(&ranking), ranking.abstained), (vec![1, 2], false));
     let ranking = rank(
-        vec![
+        &[
             candidate(1, "a", 0.2),
             candidate(2, "b", 0.06),
             candidate(3, "c", 0.04),
@@ -206,7 +206,7 @@ fn hybrid_abstains_below_its_threshold_and_min_score_0_switches_that_off() {
 #[test]
 fn a_question_ranks_behind_its_answer() {
     let ranking = rank(
-        vec![
+        &[
             candidate(1, "What is my budget?", 0.5),
             candidate(2, "My budget is 300k", 0.4),
         ],
@@ -223,18 +223,14 @@ fn decay_scores_twice_as_many_as_it_tells_by_the_formula_of_b8() {
     used.memory.access_count = 10;
     used.memory.last_access = day(11);
     let list = vec![candidate(1, "a", 0.6), used, candidate(3, "c", 0.4)];
-    let ranking = rank(list, &rules(Profile::Decay, 1), &Words);
+    let ranking = rank(&list, &rules(Profile::Decay, 1), &Words);
     assert_eq!(told(&ranking), [2]);
     assert!((ranking.items[0].score - 0.7).abs() < 1e-12);
     assert_eq!(
         reasons(&ranking),
         [(3, DropReason::BeyondTopK), (1, DropReason::BeyondTopK)]
     );
-    let ranking = rank(
-        vec![candidate(1, "a", 0.6)],
-        &rules(Profile::Decay, 1),
-        &Words,
-    );
+    let ranking = rank(&[candidate(1, "a", 0.6)], &rules(Profile::Decay, 1), &Words);
     assert!(
         (ranking.items[0].score - 0.6 * 0.9_f64.powi(10)).abs() < 1e-12,
         "ten days untouched"
@@ -244,7 +240,7 @@ fn decay_scores_twice_as_many_as_it_tells_by_the_formula_of_b8() {
 #[test]
 fn recency_drops_a_similarity_below_three_quarters_by_the_formula_of_b9() {
     let ranking = rank(
-        vec![candidate(1, "a", 0.8), candidate(2, "b", 0.74)],
+        &[candidate(1, "a", 0.8), candidate(2, "b", 0.74)],
         &rules(Profile::Recency, 3),
         &Words,
     );
@@ -262,7 +258,7 @@ fn what_does_not_hold_any_more_is_not_told() {
     list[0].memory.state = State::Superseded;
     list[1].memory.expires_at = Some(day(11));
     list[2].memory.valid_to = Some(day(10));
-    let ranking = rank(list, &rules(Profile::Hybrid, 5), &Words);
+    let ranking = rank(&list, &rules(Profile::Hybrid, 5), &Words);
     assert_eq!(told(&ranking), [4]);
     assert_eq!(
         reasons(&ranking),
@@ -285,7 +281,7 @@ fn what_does_not_fit_the_budget_is_skipped_and_the_next_one_told() {
         token_budget: 10,
         ..rules(Profile::Hybrid, 5)
     };
-    let ranking = rank(list, &tight, &Words);
+    let ranking = rank(&list, &tight, &Words);
     assert_eq!(told(&ranking), [1, 3]);
     assert_eq!(reasons(&ranking), [(2, DropReason::OverBudget)]);
     assert!(!ranking.abstained);
@@ -304,7 +300,7 @@ fn a_statement_and_the_chunk_it_came_from_do_not_both_appear() {
     let mut fact = candidate(2, "my budget is 300k", 0.5);
     fact.memory.sources = vec![source(&origin)];
     let ranking = rank(
-        vec![chunk.clone(), fact.clone()],
+        &[chunk.clone(), fact.clone()],
         &rules(Profile::Hybrid, 5),
         &Words,
     );
@@ -314,7 +310,7 @@ fn a_statement_and_the_chunk_it_came_from_do_not_both_appear() {
     fact.memory.sources = vec![source(&message(2, Role::User, ""))];
     assert_eq!(
         told(&rank(
-            vec![chunk, fact.clone()],
+            &[chunk, fact.clone()],
             &rules(Profile::Hybrid, 5),
             &Words
         )),
@@ -322,7 +318,7 @@ fn a_statement_and_the_chunk_it_came_from_do_not_both_appear() {
     );
     let again = candidate(3, "My budget is 300K!", 0.3);
     assert_eq!(
-        told(&rank(vec![again, fact], &rules(Profile::Hybrid, 5), &Words)),
+        told(&rank(&[again, fact], &rules(Profile::Hybrid, 5), &Words)),
         [2]
     );
 }
@@ -407,7 +403,7 @@ proptest! {
             })
             .collect();
         let rules = RecallRules { token_budget, ..rules(Profile::ALL[pick], top_k) };
-        let ranking = rank(candidates.clone(), &rules, &Words);
+        let ranking = rank(&candidates, &rules, &Words);
         prop_assert!(ranking.items.len() <= top_k);
         prop_assert_eq!(ranking.items.len() + ranking.dropped.len(), candidates.len());
         prop_assert!(ranking.items.windows(2).all(|w| w[0].score >= w[1].score));
@@ -421,7 +417,7 @@ proptest! {
             turned.rotate_left(by);
             turned.reverse();
         }
-        prop_assert_eq!(rank(turned, &rules, &Words), ranking);
+        prop_assert_eq!(rank(&turned, &rules, &Words), ranking);
     }
 }
 
