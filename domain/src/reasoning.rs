@@ -4,10 +4,14 @@
 //! split, concatenate to [`clean`] of the whole.
 //!
 //! **What is removed.** The blocks of the tags named in `reasoning/tag.rs`, in any case, with attributes, with white space inside the
-//! tag, nested (each opening tag needs its closing tag). A closing tag ends the innermost block of its name and all within; if no
+//! tag, and of the special tokens there; nested (each opening tag needs its closing tag). A closing tag ends the innermost block of its name and all within; if no
 //! open block has its name, the innermost block, since models confuse the names. A block that is never closed reaches to the
 //! end. A closing tag outside every block, and a tag that closes itself, are removed alone. What is left when a tag is gone is read
-//! again: `<thi<think/>nk>` does not leave a tag behind.
+//! again: `<thi<think/>nk>` does not leave a tag behind. Of messages in harmony format the channel `final` is the answer.
+//!
+//! **A closing tag without its opening one** stands alone where the prompt itself opened the block, as templates of reasoning models do.
+//! If it is the first tag, with a line break on one side, and an answer follows, then all before it was reasoning. That is known only
+//! when it has been shown: [`Piece::Void`] takes it back. Elsewhere such a tag is a leftover, and what was said before it stays.
 //!
 //! **What stays.** Tags in Markdown code, which are the user's: fenced blocks (backticks or tildes, also in list items and quotes) and code
 //! spans. Code is judged in the answer as its reader sees it, without the reasoning; within reasoning nothing is code, so that no
@@ -27,7 +31,7 @@ mod tag;
 use std::collections::VecDeque;
 
 use code::{Code, closing_run};
-use tag::{Reading, TAG_LIMIT, Tag};
+use tag::{CHANNEL, HEADER, Reading, TAG_LIMIT, Tag};
 
 /// A longer run of white space is cut, in bytes. Ours: models that fall into a loop write such runs.
 const SPACE_LIMIT: usize = 4096;
@@ -38,6 +42,9 @@ const HOLD_LIMIT: usize = 1024;
 /// How many nested blocks keep their names; deeper ones are only counted. Ours.
 const NAMED_DEPTH: usize = 64;
 
+/// So much of a harmony header is read: its channel comes first. Ours.
+const HEADER_LIMIT: usize = 64;
+
 /// A part of what a model wrote, in its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
@@ -45,6 +52,8 @@ pub enum Piece {
     Answer(String),
     /// Within a reasoning block, without the tags. Never empty.
     Reasoning(String),
+    /// What was given out as answer so far was reasoning.
+    Void,
 }
 
 /// Blocks that are open: the outer ones by the index of their name, the innermost by number.
@@ -67,6 +76,16 @@ impl Blocks {
         }
     }
 
+    /// Ends the innermost block of that name and all within, if there is one.
+    fn leave(&mut self, name: u8) -> bool {
+        let index = self.named.iter().rposition(|n| *n == name);
+        if let Some(index) = index {
+            self.named.truncate(index);
+            self.deeper = 0;
+        }
+        index.is_some()
+    }
+
     fn close(&mut self, name: u8) {
         if self.deeper > 0 {
             self.deeper -= 1;
@@ -76,6 +95,12 @@ impl Blocks {
             self.named.pop();
         }
     }
+}
+
+/// Whether a message with such a harmony header is for the person: in the channel `final`, or in none.
+fn is_answer(header: &str) -> bool {
+    let header = header.trim();
+    header.starts_with("final") || header.is_empty() || header == "assistant"
 }
 
 /// A whole tag that may lie in a code span, and what was read from it on.
@@ -105,14 +130,22 @@ pub struct AnswerFilter {
     last: Option<char>,
     /// White space behind it.
     space: String,
-    /// What may become a tag, behind `space`. Each `<` in it begins an inner one; when that is removed, the outer goes on.
+    /// What may become a tag, behind `space`. Each [`tag::begins`] in it begins an inner one; when that is removed, the outer goes on.
     candidate: String,
     /// White space behind something removed; none when nothing was removed since the last other character.
     gap: Option<String>,
     hold: Option<Hold>,
     blocks: Blocks,
+    /// A tag was removed already.
+    tagged: bool,
+    /// The last thing removed was a closing tag without an opening one; whether a line break came before it.
+    lone: Option<bool>,
+    /// The next of the answer voids what was given out.
+    voids: bool,
     /// What may become a tag within a block.
     inner: String,
+    /// The beginning of a harmony header.
+    header: String,
     /// Characters to be read before the next of the stream.
     backlog: VecDeque<char>,
     pieces: Vec<Piece>,
@@ -125,13 +158,15 @@ pub fn clean(text: &str) -> String {
     let mut filter = AnswerFilter::new();
     let mut pieces = filter.push(text);
     pieces.extend(filter.finish());
-    pieces
-        .into_iter()
-        .filter_map(|piece| match piece {
-            Piece::Answer(text) => Some(text),
-            Piece::Reasoning(_) => None,
-        })
-        .collect()
+    let mut answer = String::new();
+    for piece in pieces {
+        match piece {
+            Piece::Answer(text) => answer.push_str(&text),
+            Piece::Reasoning(_) => {}
+            Piece::Void => answer.clear(),
+        }
+    }
+    answer
 }
 
 impl AnswerFilter {
@@ -187,7 +222,7 @@ impl AnswerFilter {
     }
 
     fn inside(&mut self, c: char) {
-        if self.inner.is_empty() && c != '<' {
+        if self.inner.is_empty() && !tag::begins(c) {
             return self.reason(c);
         }
         if c == '<' {
@@ -196,7 +231,17 @@ impl AnswerFilter {
         self.inner.push(c);
         match tag::read(&self.inner) {
             Reading::Unfinished => {}
-            Reading::Never => self.leave_inner(),
+            Reading::Never => {
+                // The character that ruled it out may begin a mark itself.
+                let next = tag::begins(c) && self.inner.len() > c.len_utf8();
+                if next {
+                    self.inner.pop();
+                }
+                self.leave_inner();
+                if next {
+                    self.inner.push(c);
+                }
+            }
             Reading::Whole(tag) => {
                 self.inner.clear();
                 self.apply(tag);
@@ -211,10 +256,22 @@ impl AnswerFilter {
     }
 
     fn apply(&mut self, tag: Tag) {
+        self.tagged = true;
         match tag {
             Tag::Open(name) => self.blocks.open(name),
             Tag::Close(name) => self.blocks.close(name),
             Tag::Empty => {}
+            Tag::Header => {
+                self.blocks.leave(HEADER);
+                self.blocks.leave(CHANNEL);
+                self.blocks.open(HEADER);
+                self.header.clear();
+            }
+            Tag::Message => {
+                if self.blocks.leave(HEADER) && !is_answer(&self.header) {
+                    self.blocks.open(CHANNEL);
+                }
+            }
         }
     }
 
@@ -233,7 +290,7 @@ impl AnswerFilter {
             }
         }
         if self.candidate.is_empty() {
-            if c == '<' && !self.here(c).is_fenced() {
+            if tag::begins(c) && !self.here(c).is_fenced() {
                 self.candidate.push(c);
             } else {
                 self.answer(c);
@@ -241,22 +298,24 @@ impl AnswerFilter {
             return;
         }
         self.candidate.push(c);
-        let start = self.candidate.rfind('<').unwrap_or_default();
-        match tag::read(&self.candidate[start..]) {
-            Reading::Unfinished => self.bound_candidate(),
-            Reading::Never => self.leave_candidate(),
-            Reading::Whole(tag) => self.found(tag, start),
+        match tag::innermost(&self.candidate) {
+            Some((start, Reading::Whole(tag))) => self.found(tag, start),
+            Some(_) => self.bound_candidate(),
+            None => self.leave_candidate(),
         }
     }
 
     /// A whole tag: removed, unless it may lie in a code span.
     fn found(&mut self, tag: Tag, start: usize) {
-        let mut code = self.here('<');
-        for c in self.candidate[..start].chars().skip(1) {
+        // Up to the first character of the tag.
+        let mut before = self.candidate[..start].chars();
+        let first = self.candidate[start..].chars().next().unwrap_or('<');
+        let mut code = self.here(before.next().unwrap_or(first));
+        for c in before {
             code.feed(c);
         }
         if start > 0 {
-            code.feed('<');
+            code.feed(first);
         }
         if code.open_runs().is_empty() {
             return self.remove(tag, start);
@@ -265,7 +324,7 @@ impl AnswerFilter {
             tag,
             start,
             length: self.candidate.len() - start,
-            text: "<".to_owned(),
+            text: first.to_string(),
             before: code.open_runs().to_vec(),
             code,
             behind: Vec::new(),
@@ -301,6 +360,9 @@ impl AnswerFilter {
     }
 
     fn remove(&mut self, tag: Tag, start: usize) {
+        let is_lone =
+            matches!(tag, Tag::Close(name) if name != CHANNEL) && !self.tagged && start == 0;
+        self.lone = (is_lone && self.last.is_some()).then(|| self.space.contains('\n'));
         self.candidate.truncate(start);
         self.gap = Some(String::new());
         self.apply(tag);
@@ -311,6 +373,17 @@ impl AnswerFilter {
         let Some(behind) = self.gap.take() else {
             return;
         };
+        if self
+            .lone
+            .take()
+            .is_some_and(|broken| broken || behind.contains('\n'))
+        {
+            self.voids = true;
+            self.code = Code::default();
+            self.last = None;
+            self.space.clear();
+            return;
+        }
         let before = if self.candidate.is_empty() {
             &mut self.space
         } else {
@@ -325,8 +398,7 @@ impl AnswerFilter {
         if self.last.is_none() && self.candidate.is_empty() {
             self.space.clear();
         }
-        let start = self.candidate.rfind('<').unwrap_or_default();
-        if !self.candidate.is_empty() && tag::read(&self.candidate[start..]) == Reading::Never {
+        if tag::innermost(&self.candidate).is_none() {
             self.leave_candidate();
         }
     }
@@ -334,9 +406,9 @@ impl AnswerFilter {
     /// Gives up the outermost of too many nested beginnings of tags.
     fn bound_candidate(&mut self) {
         while self.candidate.len() > TAG_LIMIT {
-            let inner = self.candidate[1..]
-                .find('<')
-                .map_or(self.candidate.len(), |i| i + 1);
+            let mut behind = self.candidate.char_indices().skip(1);
+            let inner = behind.find(|(_, c)| tag::begins(*c));
+            let inner = inner.map_or(self.candidate.len(), |(i, _)| i);
             let rest = self.candidate.split_off(inner);
             self.leave_candidate();
             self.candidate = rest;
@@ -366,6 +438,9 @@ impl AnswerFilter {
             return;
         }
         self.last = Some(c);
+        if std::mem::take(&mut self.voids) {
+            self.pieces.push(Piece::Void);
+        }
         if !matches!(self.pieces.last(), Some(Piece::Answer(_))) {
             self.pieces.push(Piece::Answer(String::new()));
         }
@@ -380,7 +455,11 @@ impl AnswerFilter {
     }
 
     fn reason(&mut self, c: char) {
-        if let Some(Piece::Reasoning(text)) = self.pieces.last_mut() {
+        if self.blocks.named.last() == Some(&HEADER) {
+            if self.header.len() < HEADER_LIMIT {
+                self.header.push(c);
+            }
+        } else if let Some(Piece::Reasoning(text)) = self.pieces.last_mut() {
             text.push(c);
         } else {
             self.pieces.push(Piece::Reasoning(c.to_string()));

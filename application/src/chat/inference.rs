@@ -384,6 +384,7 @@ fn storable(text: String) -> String {
 /// Puts cleaned text on the stream, a few pieces at a time: the first at once, the rest coalesced.
 struct Teller<'a> {
     intro: Option<&'a str>,
+    introduced: bool,
     pending: String,
     due_at: Option<Instant>,
     last: Option<Instant>,
@@ -397,6 +398,7 @@ impl<'a> Teller<'a> {
     fn new(intro: Option<&'a str>, coalesce: Duration) -> Self {
         Self {
             intro,
+            introduced: false,
             pending: String::new(),
             due_at: None,
             last: None,
@@ -422,12 +424,14 @@ impl<'a> Teller<'a> {
                 publisher.reasoning(&text).await;
                 return Ok(());
             }
+            Piece::Void => return self.take_back(publisher, progress).await,
             Piece::Answer(text) => text,
         };
         if text.is_empty() {
             return Ok(());
         }
-        if let Some(intro) = self.intro.take() {
+        if let Some(intro) = self.intro.filter(|_| !self.introduced) {
+            self.introduced = true;
             self.pending.push_str(&intro_token(intro));
         }
         self.pending.push_str(&text);
@@ -439,6 +443,23 @@ impl<'a> Teller<'a> {
             self.due_at = Some(next);
             Ok(())
         }
+    }
+
+    /// What was told turned out to be reasoning; the answer begins anew, the introduction with it.
+    async fn take_back(
+        &mut self,
+        publisher: &mut Publisher,
+        progress: &mut Progress,
+    ) -> Result<(), TurnWriteError> {
+        self.pending.clear();
+        self.due_at = None;
+        self.introduced = false;
+        if progress.shown.is_empty() {
+            return Ok(());
+        }
+        progress.shown.clear();
+        let reason = "reasoning".to_owned();
+        publisher.publish(TurnEvent::Reset { reason }).await
     }
 
     async fn flush(

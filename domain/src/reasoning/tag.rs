@@ -1,4 +1,4 @@
-//! Reads one tag that may open or close a reasoning block.
+//! Reads one mark that may open or close a reasoning block: a tag, or a special token of a model's own form.
 
 /// Names of the tags that models put around their reasoning, in lower case.
 ///
@@ -21,6 +21,30 @@ const NAMES: [&str; 13] = [
     "chain_of_thought",
 ];
 
+/// Marks that are special tokens, exactly as the models write them: Magistral, Kimi.
+const TOKENS: [(&str, Tag); 4] = [
+    ("[THINK]", Tag::Open(0)),
+    ("[/THINK]", Tag::Close(0)),
+    ("◁think▷", Tag::Open(0)),
+    ("◁/think▷", Tag::Close(0)),
+];
+
+/// The tokens of the harmony format of gpt-oss: `<|start|>` and `<|channel|>` begin a header, `<|message|>` ends it, the others end the
+/// message.
+const HARMONY: [(&str, Tag); 6] = [
+    ("<|start|>", Tag::Header),
+    ("<|channel|>", Tag::Header),
+    ("<|message|>", Tag::Message),
+    ("<|end|>", Tag::Close(CHANNEL)),
+    ("<|return|>", Tag::Close(CHANNEL)),
+    ("<|call|>", Tag::Close(CHANNEL)),
+];
+
+/// The name of a harmony message that is no answer.
+pub(super) const CHANNEL: u8 = NAMES.len() as u8;
+/// The name of a harmony header.
+pub(super) const HEADER: u8 = CHANNEL + 1;
+
 /// A longer tag is text, in bytes. Ours: no model writes a longer one, and this much may be held back.
 pub(super) const TAG_LIMIT: usize = 256;
 
@@ -33,6 +57,10 @@ pub(super) enum Tag {
     Close(u8),
     /// Closes itself: a block without content.
     Empty,
+    /// Begins a harmony header, and ends what came before.
+    Header,
+    /// Ends a harmony header.
+    Message,
 }
 
 /// What a text that begins with `<` is.
@@ -46,12 +74,23 @@ pub(super) enum Reading {
     Never,
 }
 
-/// Reads `text`, which begins with `<` and holds no other.
+/// Whether a mark may begin so.
+pub(super) fn begins(c: char) -> bool {
+    matches!(c, '<' | '[' | '◁')
+}
+
+/// Reads `text`, which begins as [`begins`] has it and holds no other `<`.
 ///
 /// White space may stand after `<`, around `/`, and before `>`. After the name anything may stand but backticks and tildes (so that no
 /// tag swallows the start of a code block); the first `>` ends the tag, even in a quoted attribute: what is left of such an attribute
 /// then lies within the reasoning and harms nobody.
 pub(super) fn read(text: &str) -> Reading {
+    if text.starts_with("<|") {
+        return token(text, &HARMONY);
+    }
+    if !text.starts_with('<') {
+        return token(text, &TOKENS);
+    }
     let body = text.strip_prefix('<').unwrap_or(text).trim_start();
     let (closing, body) = match body.strip_prefix('/') {
         Some(rest) => (true, rest.trim_start()),
@@ -84,6 +123,27 @@ pub(super) fn read(text: &str) -> Reading {
         Some(_) if closing => Reading::Whole(Tag::Close(index as u8)),
         Some(attributes) if attributes.trim_end().ends_with('/') => Reading::Whole(Tag::Empty),
         Some(_) => Reading::Whole(Tag::Open(index as u8)),
+    }
+}
+
+/// The innermost mark in a text of begun ones that is one or may become one, and where it begins. No mark holds a `<`; an attribute may
+/// hold what else begins one.
+pub(super) fn innermost(text: &str) -> Option<(usize, Reading)> {
+    for (at, c) in text.char_indices().rev().filter(|(_, c)| begins(*c)) {
+        match read(&text[at..]) {
+            Reading::Never if c == '<' => return None,
+            Reading::Never => {}
+            reading => return Some((at, reading)),
+        }
+    }
+    None
+}
+
+fn token(text: &str, tokens: &[(&str, Tag)]) -> Reading {
+    match tokens.iter().find(|(token, _)| token.starts_with(text)) {
+        None => Reading::Never,
+        Some((token, tag)) if *token == text => Reading::Whole(*tag),
+        Some(_) => Reading::Unfinished,
     }
 }
 
@@ -145,8 +205,29 @@ mod tests {
             "<thé",
             "<think a`",
             "<!",
+            "[t",
+            "[THINKS",
+            "[x",
+            "◁x",
+            "<|x",
+            "<|end|x",
         ] {
             assert_eq!(read(text), Reading::Never, "{text}");
+        }
+    }
+
+    #[test]
+    fn special_tokens_are_read_as_they_are_written() {
+        for (token, tag) in TOKENS.iter().chain(&HARMONY) {
+            assert_eq!(read(token), Reading::Whole(*tag), "{token}");
+            for (end, _) in token.char_indices().skip(1) {
+                assert_eq!(
+                    read(&token[..end]),
+                    Reading::Unfinished,
+                    "{}",
+                    &token[..end]
+                );
+            }
         }
     }
 

@@ -15,11 +15,13 @@ fn stream<'a>(parts: impl IntoIterator<Item = &'a str>) -> (String, String) {
     pieces.extend(filter.finish());
     let (mut answer, mut reasoning) = (String::new(), String::new());
     for piece in pieces {
-        let (Piece::Answer(text) | Piece::Reasoning(text)) = &piece;
-        assert!(!text.is_empty(), "no piece is empty");
+        if let Piece::Answer(text) | Piece::Reasoning(text) = &piece {
+            assert!(!text.is_empty(), "no piece is empty");
+        }
         match piece {
             Piece::Answer(text) => answer += &text,
             Piece::Reasoning(text) => reasoning += &text,
+            Piece::Void => answer.clear(),
         }
     }
     (answer, reasoning)
@@ -40,7 +42,7 @@ fn answers(pieces: &[Piece]) -> String {
         .iter()
         .filter_map(|piece| match piece {
             Piece::Answer(text) => Some(text.as_str()),
-            Piece::Reasoning(_) => None,
+            Piece::Reasoning(_) | Piece::Void => None,
         })
         .collect()
 }
@@ -121,6 +123,23 @@ fn reasoning_flows_at_once_without_its_tags() {
 }
 
 #[test]
+fn an_answer_that_was_reasoning_is_taken_back_when_the_answer_comes() {
+    let mut filter = AnswerFilter::new();
+    assert_eq!(
+        filter.push("Let me see.\n</think>\n\n"),
+        [Piece::Answer("Let me see.".to_owned())]
+    );
+    assert_eq!(
+        filter.push("Yes"),
+        [Piece::Void, Piece::Answer("Yes".to_owned())]
+    );
+    assert_eq!(
+        filter.push("\n</think>\nso"),
+        [Piece::Answer("\nso".to_owned())]
+    );
+}
+
+#[test]
 fn a_finished_filter_starts_anew() {
     let mut filter = AnswerFilter::new();
     filter.push("<think>never closed");
@@ -140,6 +159,10 @@ fn memory_stays_bounded_whatever_the_stream() {
         "`` ` <thought/>",
         "\n> - 1. ",
         "< ",
+        "[",
+        "◁think",
+        "<|channel|>x",
+        "a\n</think>\n",
     ] {
         let mut filter = AnswerFilter::new();
         for _ in 0..20_000 {
@@ -148,6 +171,7 @@ fn memory_stays_bounded_whatever_the_stream() {
         let held = filter.space.len()
             + filter.candidate.len()
             + filter.inner.len()
+            + filter.header.len()
             + filter.gap.as_ref().map_or(0, String::len)
             + filter.hold.as_ref().map_or(0, |hold| hold.text.len())
             + filter.blocks.named.len()

@@ -160,6 +160,21 @@ async fn what_a_client_has_shown_in_the_end_is_the_text() {
 }
 
 #[tokio::test]
+async fn reasoning_that_the_prompt_opened_is_taken_back_when_the_answer_comes() {
+    let answers = vec![says(&["let me see", "\n</think>\n\n", "it is ", "four"])];
+    let played = play(answers, Some("Hello."), false).await;
+    let result = played.outcome.unwrap();
+    let text = crate::chat::response::merge_intro(
+        Some("Hello."),
+        tidemark_domain::reasoning::clean(&result.raw_text),
+    );
+    assert_eq!(played.shown, text);
+    assert_eq!(played.progress.shown, text);
+    assert_eq!(text, "Hello.\n\nit is four");
+    assert!(played.diary.contains(&"publish reset".to_owned()));
+}
+
+#[tokio::test]
 async fn an_answer_that_is_cut_off_is_no_answer_but_what_was_shown_is_known() {
     let mut cut = says(&["it is four, o"]);
     cut.pop();

@@ -15,6 +15,15 @@ const PLAIN: &[&str] = &[
     "</thinking >",
     "<reasoning/>",
     "</ THOUGHT>",
+    "[THINK]",
+    "[/THINK]",
+    "[",
+    "◁think▷",
+    "◁/think▷",
+    "<|channel|>",
+    "final",
+    "<|message|>",
+    "<|end|>",
     "<",
     "/>",
     "</",
@@ -129,12 +138,18 @@ fn pair_runs(text: &str, paragraph: std::ops::Range<usize>, code: &mut [bool]) {
 
 fn tag_outside_code(text: &str) -> Option<&str> {
     let code = code_of(text);
-    text.match_indices('<')
+    text.match_indices(crate::reasoning::tag::begins)
         .filter(|(i, _)| !code[*i])
-        .find_map(|(i, _)| {
+        .find_map(|(i, opener)| {
             let rest = &text[i..];
-            let tag = &rest[..=rest.find('>')?];
-            (!tag[1..].contains('<') && matches!(read(tag), Reading::Whole(_))).then_some(tag)
+            let close = match opener {
+                "[" => ']',
+                "◁" => '▷',
+                _ => '>',
+            };
+            let tag = &rest[..rest.find(close)? + close.len_utf8()];
+            let alone = !tag[opener.len()..].contains('<');
+            (alone && matches!(read(tag), Reading::Whole(_))).then_some(tag)
         })
 }
 
@@ -178,7 +193,7 @@ proptest! {
     }
 
     #[test]
-    fn white_space_does_not_pile_up(words in prop::collection::vec("[a-z]{1,4}", 1..6), block in prop::sample::select(vec!["<think>x\n\n</think>", "</think>", "<thought/>"]), gap in prop::sample::select(vec![" ", "\n", "\n\n"])) {
+    fn white_space_does_not_pile_up(words in prop::collection::vec("[a-z]{1,4}", 1..6), block in prop::sample::select(vec!["<think>x\n\n</think>", "[THINK]x[/THINK]", "<thought/>"]), gap in prop::sample::select(vec![" ", "\n", "\n\n"])) {
         let text = words.join(&format!("{gap}{block}{gap}"));
         prop_assert_eq!(clean(&text), words.join(gap));
     }
