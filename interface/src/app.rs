@@ -25,7 +25,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::problem::{Code, Problem};
-use crate::{body, guard, openapi, request_id};
+use crate::{body, guard, headers, openapi, request_id};
 
 /// How streams behave.
 #[derive(Clone, Debug)]
@@ -157,6 +157,7 @@ pub fn router(app: App) -> Router {
             Problem::new(Code::Internal, "a defect of this server").into_response()
         }))
         .layer(middleware::from_fn(body::refuse_large))
+        .layer(middleware::from_fn(headers::refuse_repeated))
         .layer(SetResponseHeaderLayer::if_not_present(
             HeaderName::from_static("x-content-type-options"),
             HeaderValue::from_static("nosniff"),

@@ -209,10 +209,18 @@ impl<T: DeserializeOwned + Validate> Params<T> {
     }
 }
 
-/// Refuses what is not UTF-8: the parser would replace it without a word.
+/// Refuses what is not UTF-8: the parser would replace it without a word. And what is empty: it would take it for absent. Only what is
+/// asked may be judged by its operation.
 fn check_text(query: &str) -> Result<(), Problem> {
-    for pair in query.split('&') {
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        if value.is_empty() && name != "query" {
+            let name = percent_decode_str(name).decode_utf8_lossy();
+            return Err(
+                Problem::new(Code::InvalidParameter, "a query parameter has no value")
+                    .field(name, "must not be empty"),
+            );
+        }
         let valid = |text: &str| percent_decode_str(text).decode_utf8().is_ok();
         if !valid(name) || !valid(value) {
             let name = percent_decode_str(name).decode_utf8_lossy();
@@ -488,8 +496,16 @@ mod tests {
     }
 
     #[test]
-    fn a_query_parameter_that_is_not_utf8_is_refused_by_name() {
-        assert!(check_text("query=%E4%BD%A0&x=%zz&y").is_ok());
+    fn a_query_parameter_that_is_empty_or_not_utf8_is_refused_by_name() {
+        assert!(check_text("query=%E4%BD%A0&x=%zz&query=").is_ok());
+        for empty in ["limit=", "a=b&limit", "limit=&a=b"] {
+            let refused = check_text(empty).unwrap_err();
+            assert_eq!(
+                (refused.code(), refused.errors()[0].field.as_str()),
+                (Code::InvalidParameter, "limit"),
+                "{empty}"
+            );
+        }
         let refused = check_text("a=b&query=%E4%BD").unwrap_err();
         assert_eq!(
             (refused.code(), refused.errors()[0].field.as_str()),

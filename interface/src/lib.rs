@@ -16,6 +16,7 @@ pub mod config;
 pub mod event_log;
 pub mod extract;
 pub mod guard;
+pub mod headers;
 pub mod http;
 pub mod lifecycle;
 pub mod openapi;

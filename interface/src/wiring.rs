@@ -146,7 +146,7 @@ impl OpenStore {
 pub fn telemetry(settings: &Settings) -> Result<TelemetryGuard, WiringError> {
     let endpoint = settings.telemetry.otlp_endpoint.as_ref();
     telemetry::init(&TelemetryOptions {
-        log_filter: settings.server.log.clone(),
+        log_filter: settings.server.log.0.clone(),
         log_format: match settings.server.log_format {
             setting::LogFormat::Text => LogFormat::Text,
             setting::LogFormat::Json => LogFormat::Json,

@@ -278,6 +278,13 @@ pub trait TurnRepository: Send + Sync + 'static {
         now: Timestamp,
     ) -> StoreResult<CancelOutcome>;
 
+    /// Turns of this owner that have not ended, of one session or of all, the newest first.
+    async fn open_turns(
+        &self,
+        owner: Owner,
+        session: Option<SessionId>,
+    ) -> StoreResult<Vec<TurnId>>;
+
     /// Running turns of all owners whose lease has lapsed by the database's clock.
     async fn lapsed_turns(&self, limit: u32) -> StoreResult<Vec<TurnKey>>;
 

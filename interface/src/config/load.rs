@@ -276,11 +276,35 @@ mod tests {
                 None,
                 "model.api_key is *** in t.toml; allowed: a text",
             ),
+            (
+                "log = \"loud\"",
+                None,
+                "log is \"loud\" in t.toml; allowed: error, warn, info, debug, trace or off",
+            ),
+            (
+                "",
+                Some(("TIDEMARK_LOG", "info,tidemark_interface")),
+                "log is \"info,tidemark_interface\" in TIDEMARK_LOG; allowed: error",
+            ),
             ("store = 3", None, "store in t.toml is unknown"),
         ] {
             let environment: Vec<_> = environment.into_iter().collect();
             let refused = read(file, &environment).unwrap_err();
             assert!(refused.contains(told), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_log_filter_names_levels() {
+        for filter in [
+            "debug",
+            "INFO",
+            "off",
+            "info,tidemark_interface=debug",
+            "warn, a::b=trace",
+        ] {
+            let loaded = read("", &[("TIDEMARK_LOG", filter)]).unwrap();
+            assert_eq!(loaded.settings.server.log.0, filter);
         }
     }
 

@@ -9,7 +9,9 @@ use tidemark_domain::memory::scoring::Profile;
 
 use super::describe::{Field, Section};
 use super::load::{Limit, Source};
-use super::setting::{AuthMode, HttpUrl, LogFormat, Secret, Setting, StoreUrl, Temperature};
+use super::setting::{
+    AuthMode, HttpUrl, LogFilter, LogFormat, Secret, Setting, StoreUrl, Temperature,
+};
 
 macro_rules! limit {
     ($type:ty) => {
@@ -112,7 +114,7 @@ section! {
         /// Where to listen. Port 0 picks a free one. Without authentication only a loopback address is allowed.
         listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
         /// What is logged: a level (error, warn, info, debug, trace), or a filter such as `info,tidemark_interface=debug`.
-        log: String = "info".to_owned();
+        log: LogFilter = LogFilter("info".to_owned());
         /// How the log is written: "text" for people, "json" for an object a line.
         log_format: LogFormat = LogFormat::Text;
     }

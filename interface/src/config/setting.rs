@@ -103,6 +103,7 @@ texts! {
     SocketAddr: "an IP address and a port, such as 127.0.0.1:8080", |t: &str| t.trim().parse().ok(), ToString::to_string;
     Profile: "hybrid, decay or recency", Profile::parse, |p: &Profile| p.as_str().to_owned();
     AuthMode: "none (keys and jwt are not available in this version)", |t: &str| (t == "none").then_some(AuthMode::None), |_| "none".to_owned();
+    LogFilter: "error, warn, info, debug, trace or off, or such for parts of the program, as in info,tidemark_interface=debug", LogFilter::of, |f: &LogFilter| f.0.clone();
     LogFormat: "text or json", LogFormat::of, |f: &LogFormat| f.as_str().to_owned();
 }
 
@@ -111,6 +112,24 @@ texts! {
 pub enum AuthMode {
     /// Not at all; only on a loopback address.
     None,
+}
+
+/// What is logged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogFilter(pub String);
+
+impl LogFilter {
+    /// What has no level is the name of a part for the filter's own parser: a misspelt level would silence all but a part of that name.
+    fn of(text: &str) -> Option<Self> {
+        const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
+        let has_level = |directive: &str| {
+            let level = directive.rsplit('=').next().unwrap_or_default().trim();
+            LEVELS.iter().any(|known| known.eq_ignore_ascii_case(level))
+        };
+        text.split(',')
+            .all(has_level)
+            .then(|| Self(text.trim().to_owned()))
+    }
 }
 
 /// How the log is written.

@@ -15,6 +15,9 @@ each_store!(
     unknown_ids_are_not_found,
     an_id_that_is_none_is_refused,
     a_cursor_that_is_none_is_refused,
+    a_cursor_of_another_list_is_refused,
+    a_parameter_without_a_value_is_refused,
+    a_header_that_decides_is_taken_once_alone,
     query_parameters_are_checked_by_name,
     a_header_that_means_nothing_is_refused,
 );
@@ -212,6 +215,87 @@ async fn a_cursor_that_is_none_is_refused(store: Store) {
         .get(&format!("/v1/memories?cursor={foreign}"))
         .await
         .expect_problem_with(400, "cursor");
+}
+
+async fn a_cursor_of_another_list_is_refused(store: Store) {
+    let (_server, _model, client) = with_model(store).await;
+    let (one, two) = (client.create_session().await, client.create_session().await);
+    for session in [&one, &two] {
+        let past = |n: i32| json!({"role": "user", "content": format!("I like tea {n}."), "created_at": "2025-01-01T00:00:00Z"});
+        let body = json!({"messages": [past(1), past(2), past(3)]});
+        let path = format!("/v1/sessions/{session}/messages");
+        client.post(&path, &body).await.expect(201);
+    }
+    for n in 0..3 {
+        let body = json!({"content": format!("Oslo is city {n}"), "kind": "fact"});
+        client.post("/v1/memories", &body).await.expect(201);
+    }
+    let cursor_of = async |path: &str| {
+        let page = client.get(path).await.expect(200);
+        page["next_cursor"]
+            .as_str()
+            .expect("a second page")
+            .to_owned()
+    };
+    let messages = cursor_of(&format!("/v1/sessions/{one}/messages?limit=1")).await;
+    let path = |session: &str| format!("/v1/sessions/{session}/messages?limit=2&cursor={messages}");
+    client.get(&path(&one)).await.expect(200);
+    client
+        .get(&path(&two))
+        .await
+        .expect_problem_with(400, "cursor");
+    let memories = cursor_of("/v1/memories?text=Oslo&limit=1").await;
+    client
+        .get(&format!("/v1/memories?cursor={memories}&text=Oslo"))
+        .await
+        .expect(200);
+    for other in ["", "&text=city", "&text=Oslo&kind=fact"] {
+        let path = format!("/v1/memories?cursor={memories}{other}");
+        client.get(&path).await.expect_problem_with(400, "cursor");
+    }
+    let path = format!("/v1/memories?cursor={memories}&text=Oslo");
+    let request = client
+        .request(Method::GET, &path)
+        .header("x-tidemark-user", "somebody-else");
+    client
+        .send(request)
+        .await
+        .expect_problem_with(400, "cursor");
+}
+
+async fn a_parameter_without_a_value_is_refused(store: Store) {
+    let (_server, _model, client) = with_model(store).await;
+    let session = client.create_session().await;
+    for (path, field) in [
+        ("/v1/sessions?limit=", "limit"),
+        ("/v1/sessions?text=", "text"),
+        ("/v1/memories?text", "text"),
+        ("/v1/memories?kind=", "kind"),
+        ("/v1/jobs?state=&limit=2", "state"),
+        (&format!("/v1/sessions/{session}/messages?limit="), "limit"),
+        ("/v1/chat/stream?query=x&session_id=", "session_id"),
+    ] {
+        client.get(path).await.expect_problem_with(400, field);
+    }
+}
+
+async fn a_header_that_decides_is_taken_once_alone(store: Store) {
+    let (_server, _model, client) = with_model(store).await;
+    for (name, values) in [
+        ("X-Tidemark-User", ["alice", "bob"]),
+        ("X-Tidemark-User", ["alice", "alice"]),
+        ("Idempotency-Key", ["a", "b"]),
+        ("Host", ["127.0.0.1", "evil.example"]),
+    ] {
+        let request = client
+            .request(Method::POST, "/v1/sessions")
+            .json(&json!({}));
+        let request = values
+            .iter()
+            .fold(request, |request, value| request.header(name, *value));
+        client.send(request).await.expect_problem_with(400, name);
+    }
+    assert_eq!(client.all("/v1/sessions").await.len(), 0);
 }
 
 async fn query_parameters_are_checked_by_name(store: Store) {

@@ -60,6 +60,7 @@ async fn a_bad_value_is_refused_with_its_name_and_what_was_given() {
         ("TIDEMARK_LEARNING__THRESHOLD", "threshold", "-1"),
         ("TIDEMARK_TURN__LEASE_SECONDS", "lease_seconds", "0"),
         ("TIDEMARK_AUTH__MODE", "mode", "maybe"),
+        ("TIDEMARK_LOG", "log", "loud"),
         ("TIDEMARK_STORE__URL", "url", "mysql://127.0.0.1/x"),
     ] {
         let (success, text) = outcome(&[(name, value)], &[]).await;

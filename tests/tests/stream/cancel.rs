@@ -14,6 +14,7 @@ each_store!(
     a_cancelled_turn_keeps_what_was_shown_and_says_so,
     cancelling_during_a_tool_round_leaves_a_valid_transcript,
     cancelling_again_or_too_late_changes_nothing,
+    whoever_follows_turns_of_a_session_that_is_deleted_is_told_their_end,
 );
 
 async fn a_cancelled_turn_keeps_what_was_shown_and_says_so(store: Store) {
@@ -117,4 +118,34 @@ async fn cancelling_again_or_too_late_changes_nothing(store: Store) {
     }
     assert_eq!(client.finished(&running).await["status"], "cancelled");
     client.read_turn(&running).await.assert_one_done_last();
+}
+
+async fn whoever_follows_turns_of_a_session_that_is_deleted_is_told_their_end(store: Store) {
+    let (_server, _model, client) = with_model(store).await;
+    let session = client.create_session().await;
+    let running = client
+        .post_turn(&session, "Long [[tokens=500 delay_ms=30]]")
+        .await;
+    client.until_status(&running, "running").await;
+    let waiting = client.post_turn(&session, "Next").await;
+    let mut streams = Vec::new();
+    for turn in [&running, &waiting] {
+        let mut stream = client.open(&events_of(turn)).await;
+        let first = stream
+            .collect_until(Duration::from_secs(10), |frame| is_event(frame, "start"))
+            .await;
+        streams.push((stream, first));
+    }
+    let path = format!("/v1/sessions/{session}");
+    assert_eq!(client.delete(&path).await.status, 204);
+    for (mut stream, mut frames) in streams {
+        frames.extend(
+            stream
+                .collect_until(Duration::from_secs(10), |_| false)
+                .await,
+        );
+        let reading = Reading::of(&frames);
+        assert_eq!(reading.assert_one_done_last().data["status"], "cancelled");
+    }
+    client.get(&events_of(&running)).await.expect_problem(404);
 }

@@ -269,6 +269,10 @@ impl TurnRepository for FakeTurns {
         panic!("no stage cancels a turn")
     }
 
+    async fn open_turns(&self, _: Owner, _: Option<SessionId>) -> StoreResult<Vec<TurnId>> {
+        panic!("no stage looks for open turns")
+    }
+
     async fn lapsed_turns(&self, _: u32) -> StoreResult<Vec<TurnKey>> {
         panic!("no stage looks for lapsed turns")
     }

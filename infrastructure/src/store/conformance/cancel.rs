@@ -54,6 +54,21 @@ pub async fn cancelling_a_running_turn_marks_it_for_its_runner(store: Arc<dyn St
     assert!(renewed.cancel_requested);
 }
 
+pub async fn open_turns_are_those_that_have_not_ended_the_newest_first(store: Arc<dyn Store>) {
+    let w = World::new(store).await;
+    let (session, other) = (w.session().await, w.session().await);
+    w.completed(session).await;
+    let running = w.started(session).await.turn.id;
+    let waiting = w.accepted(session).await.id;
+    let elsewhere = w.accepted(other).await.id;
+    let open = |session| w.store.open_turns(w.owner, session);
+    assert_eq!(open(Some(session)).await.unwrap(), [waiting, running]);
+    assert_eq!(open(None).await.unwrap(), [elsewhere, waiting, running]);
+    for stranger in w.strangers().await {
+        assert_eq!(w.store.open_turns(stranger, None).await.unwrap(), []);
+    }
+}
+
 pub async fn cancelling_what_has_ended_or_never_was_changes_nothing(store: Arc<dyn Store>) {
     let w = World::new(store).await;
     let session = w.session().await;

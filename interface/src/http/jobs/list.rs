@@ -10,7 +10,7 @@ use validator::Validate;
 use super::view::{JobStateView, JobView};
 use crate::app::App;
 use crate::extract::{Caller, Params};
-use crate::pagination::{self, DEFAULT_LIMIT, List};
+use crate::pagination::{DEFAULT_LIMIT, List};
 use crate::problem::{Problem, ProblemDocument};
 
 /// Which jobs.
@@ -56,12 +56,13 @@ pub struct JobPage {
 pub async fn list_jobs(
     State(app): State<App>,
     caller: Caller,
+    list: List,
     Params(params): Params<ListJobsParams>,
 ) -> Result<Json<JobPage>, Problem> {
     let after = params
         .cursor
         .as_deref()
-        .map(|c| pagination::decode(List::Jobs, c))
+        .map(|cursor| list.decode(cursor))
         .transpose()?;
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
     let state = params.state.map(Into::into);
@@ -74,7 +75,7 @@ pub async fn list_jobs(
             at: last.created_at,
             id: last.id.0,
         };
-        pagination::encode(List::Jobs, &place)
+        list.encode(&place)
     });
     Ok(Json(JobPage {
         items: page.items.into_iter().map(Into::into).collect(),

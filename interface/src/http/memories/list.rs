@@ -14,7 +14,7 @@ use validator::Validate;
 use super::view::{KindView, LayerView, MemoryView, ScopeView, StateView};
 use crate::app::App;
 use crate::extract::{Caller, Params, calendar_time, no_nul};
-use crate::pagination::{self, DEFAULT_LIMIT, List};
+use crate::pagination::{DEFAULT_LIMIT, List};
 use crate::problem::{Problem, ProblemDocument};
 
 /// Which memories.
@@ -83,12 +83,13 @@ pub struct MemoryPage {
 pub async fn list_memories(
     State(app): State<App>,
     caller: Caller,
+    list: List,
     Params(params): Params<ListMemoriesParams>,
 ) -> Result<Json<MemoryPage>, Problem> {
     let after = params
         .cursor
         .as_deref()
-        .map(|c| pagination::decode(List::Memories, c))
+        .map(|cursor| list.decode(cursor))
         .transpose()?;
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
     let filter = MemoryFilter {
@@ -110,7 +111,7 @@ pub async fn list_memories(
             at: last.created_at,
             id: last.id.0,
         };
-        pagination::encode(List::Memories, &place)
+        list.encode(&place)
     });
     Ok(Json(MemoryPage {
         items: page.items.into_iter().map(Into::into).collect(),

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::view::MessageView;
 use crate::app::App;
 use crate::extract::{Caller, IdPath, Params};
-use crate::pagination::{self, DEFAULT_LIMIT, PageParams};
+use crate::pagination::{DEFAULT_LIMIT, List, PageParams};
 use crate::problem::{Problem, ProblemDocument};
 
 /// A part of a session's history.
@@ -41,6 +41,7 @@ pub struct MessagePage {
 pub async fn list_messages(
     State(app): State<App>,
     caller: Caller,
+    list: List,
     IdPath(id): IdPath<Uuid>,
     Params(params): Params<PageParams>,
 ) -> Result<Json<MessagePage>, Problem> {
@@ -48,7 +49,7 @@ pub async fn list_messages(
     let after = params
         .cursor
         .as_deref()
-        .map(pagination::decode_seq)
+        .map(|cursor| list.decode_seq(cursor))
         .transpose()?;
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
     let session = app.store.session(caller.owner, id).await?;
@@ -62,7 +63,7 @@ pub async fn list_messages(
         .items
         .last()
         .filter(|_| page.more)
-        .map(|last| pagination::encode_seq(last.seq));
+        .map(|last| list.encode_seq(last.seq));
     Ok(Json(MessagePage {
         items: page.items.into_iter().map(Into::into).collect(),
         next_cursor,

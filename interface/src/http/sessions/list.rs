@@ -10,7 +10,7 @@ use validator::Validate;
 use super::view::SessionView;
 use crate::app::App;
 use crate::extract::{Caller, Params, no_nul};
-use crate::pagination::{self, DEFAULT_LIMIT, List};
+use crate::pagination::{DEFAULT_LIMIT, List};
 use crate::problem::{Problem, ProblemDocument};
 
 /// Which sessions.
@@ -59,12 +59,13 @@ pub struct SessionPage {
 pub async fn list_sessions(
     State(app): State<App>,
     caller: Caller,
+    list: List,
     Params(params): Params<ListSessionsParams>,
 ) -> Result<Json<SessionPage>, Problem> {
     let after = params
         .cursor
         .as_deref()
-        .map(|c| pagination::decode(List::Sessions, c))
+        .map(|cursor| list.decode(cursor))
         .transpose()?;
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
     let text = params.text.as_deref().filter(|t| !t.is_empty());
@@ -77,7 +78,7 @@ pub async fn list_sessions(
             at: last.updated_at,
             id: last.id.0,
         };
-        pagination::encode(List::Sessions, &place)
+        list.encode(&place)
     });
     Ok(Json(SessionPage {
         items: page.items.into_iter().map(Into::into).collect(),

@@ -35,6 +35,12 @@ SELECT EXISTS (
     SELECT FROM turns WHERE tenant_id = $1 AND owner_id = $2 AND session_id = $3 AND status IN ('running', 'awaiting_approval')
 )";
 
+const OPEN: &str = "
+SELECT t.id FROM turns t
+WHERE t.tenant_id = $1 AND t.owner_id = $2 AND ($3::uuid IS NULL OR t.session_id = $3)
+    AND t.status IN ('queued', 'running', 'awaiting_approval')
+ORDER BY t.created_at DESC, t.id DESC";
+
 const LAPSED: &str =
     "SELECT tenant_id, owner_id, session_id, turn_id, fence FROM tidemark_lapsed_turns($1)";
 
@@ -43,7 +49,7 @@ const WAITING: &str = "SELECT tenant_id, owner_id, session_id FROM tidemark_wait
 #[cfg(test)]
 pub(super) fn statements() -> Vec<&'static str> {
     [
-        &[FIND, IS_RUNNING, LAPSED, WAITING][..],
+        &[FIND, IS_RUNNING, OPEN, LAPSED, WAITING][..],
         accept::STATEMENTS,
         cancel::STATEMENTS,
         end::STATEMENTS,
@@ -209,6 +215,24 @@ impl TurnRepository for PostgresStore {
         self.database
             .write(owner.tenant, (), move |tx, ()| {
                 Box::pin(cancel::request(tx, owner, id, now))
+            })
+            .await
+    }
+
+    async fn open_turns(
+        &self,
+        owner: Owner,
+        session: Option<SessionId>,
+    ) -> StoreResult<Vec<TurnId>> {
+        self.database
+            .read(owner.tenant, (), move |tx, ()| {
+                Box::pin(async move {
+                    let rows: Vec<(Uuid,)> = owned_as(OPEN, owner)
+                        .bind(session.map(|id| id.0))
+                        .fetch_all(tx)
+                        .await?;
+                    Ok(rows.into_iter().map(|(id,)| TurnId(id)).collect())
+                })
             })
             .await
     }

@@ -151,6 +151,14 @@ impl TurnRepository for SqliteStore {
             .await
     }
 
+    async fn open_turns(
+        &self,
+        owner: Owner,
+        session: Option<SessionId>,
+    ) -> StoreResult<Vec<TurnId>> {
+        read::open(&self.readers, owner, session).await
+    }
+
     async fn lapsed_turns(&self, limit: u32) -> StoreResult<Vec<TurnKey>> {
         read::lapsed(&self.readers, limit).await
     }

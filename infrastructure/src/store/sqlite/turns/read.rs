@@ -13,6 +13,9 @@ use crate::store::sqlite::statements::{database_now, statements};
 
 statements! {
     FIND = concat!("SELECT ", turn_columns!(), " FROM turns WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3");
+    OPEN =
+        "SELECT id FROM turns WHERE tenant_id = ?1 AND owner_id = ?2 AND (?3 IS NULL OR session_id = ?3) \
+         AND status IN ('queued', 'running', 'awaiting_approval') ORDER BY created_at DESC, id DESC";
     LAPSED = concat!(
         "SELECT tenant_id, owner_id, session_id, id, fence FROM turns \
          WHERE status IN ('running', 'awaiting_approval') AND lease_until <= ", database_now!(), " \
@@ -38,6 +41,23 @@ pub(super) async fn find(
         .as_ref()
         .map(rows::turn)
         .transpose()
+}
+
+/// Turns that have not ended, the newest first.
+pub(super) async fn open(
+    readers: &SqlitePool,
+    owner: Owner,
+    session: Option<SessionId>,
+) -> StoreResult<Vec<TurnId>> {
+    let found = owned(OPEN, owner)
+        .bind(session.map(|id| id.0))
+        .fetch_all(readers)
+        .await
+        .map_err(store_error)?;
+    found
+        .iter()
+        .map(|row| Ok(TurnId(Row::of("turns", row).get("id")?)))
+        .collect()
 }
 
 /// Running turns whose lease has lapsed, the longest first.
