@@ -3,11 +3,12 @@
 //! The live log is pulled by cursor. When it is quiet the stored turn is read again, since whoever committed may have died before
 //! publishing; when it is gone, the stored turn answers with a snapshot and the terminal event.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tidemark_domain::event::{Terminal, TurnEvent};
-use tidemark_domain::ids::{Owner, TurnId};
+use tidemark_domain::ids::{MemoryId, Owner, TurnId};
 use tidemark_domain::turn::{Turn, TurnStatus};
 
 use tokio::time::Instant;
@@ -71,6 +72,8 @@ pub struct Follower {
     cursor: i64,
     placed: bool,
     ended: bool,
+    /// What a turn that had ended still shows: what was forgotten since is not told again.
+    shown: Option<BTreeSet<MemoryId>>,
     /// When the stored turn is read again, if the log stays quiet. Outlives a call of `next` that is dropped for a heartbeat.
     quiet_until: Option<Instant>,
 }
@@ -96,13 +99,17 @@ impl Chat {
                 return Ok(Follow::AtEnd);
             }
         }
-        Ok(Follow::From(Follower::new(
+        let mut follower = Follower::new(
             Arc::clone(&self.parts.store) as Arc<dyn TurnRepository>,
             Arc::clone(&self.parts.events),
             owner,
             id,
             after,
-        )))
+        );
+        if turn.status.is_terminal() {
+            follower.shown = Some(turn.recalled.into_iter().map(|memory| memory.id).collect());
+        }
+        Ok(Follow::From(follower))
     }
 
     /// The turn, if it is this owner's.
@@ -168,6 +175,7 @@ impl Follower {
             cursor,
             placed: false,
             ended: false,
+            shown: None,
             quiet_until: None,
         }
     }
@@ -207,7 +215,12 @@ impl Follower {
     fn take(&mut self, events: Vec<LoggedEvent>) -> Vec<Frame> {
         self.placed = true;
         let mut frames = Vec::with_capacity(events.len());
-        for event in events {
+        for mut event in events {
+            if let (TurnEvent::Recall { memories, .. }, Some(shown)) =
+                (&mut event.event, &self.shown)
+            {
+                memories.retain(|memory| shown.contains(&memory.id));
+            }
             self.cursor = event.seq;
             self.ended = matches!(event.event, TurnEvent::Done(_));
             frames.push(Frame::Event(event));

@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tidemark_tests::client::Client;
 use tidemark_tests::database::Store;
 use tidemark_tests::each_store;
 use tidemark_tests::model::Model;
-use tidemark_tests::paths::{id_of, messages_of};
+use tidemark_tests::paths::{events_of, id_of, messages_of};
 use tidemark_tests::server::{Server, Setup};
 use tidemark_tests::wait::until;
 
 each_store!(
     a_chunk_forgotten_before_its_consolidation_teaches_nothing,
     a_forgotten_statement_takes_its_chunk_along_and_leaves_the_others,
+    a_turn_shows_no_longer_what_was_forgotten_since,
 );
 
 const SAID: &str = "I prefer answers as tables. My budget is 300k.";
@@ -105,4 +106,33 @@ async fn a_forgotten_statement_takes_its_chunk_along_and_leaves_the_others(store
     assert_eq!(holding(&client, "", "300k").await, Vec::<Value>::new());
     let others = holding(&client, "?layer=semantic", "tables").await;
     assert_eq!(others.len(), 1, "what was not forgotten stays: {others:?}");
+}
+
+async fn a_turn_shows_no_longer_what_was_forgotten_since(store: Store) {
+    let (_server, _model, client) = with_threshold_4(store).await;
+    for content in ["The budget is 300k.", "The budget is for the harbour."] {
+        let body = json!({"content": content, "kind": "fact"});
+        client.post("/v1/memories", &body).await.expect(201);
+    }
+    let session = client.create_session().await;
+    let turn = id_of(&client.ask(&session, "What is the budget?").await);
+    let shown = async || {
+        let row = client.turn(&turn).await["memories"].to_string();
+        let stream = client.get(&events_of(&turn)).await.text;
+        (row, stream)
+    };
+    let (row, stream) = shown().await;
+    for part in ["300k", "harbour"] {
+        assert!(
+            row.contains(part) && stream.contains(part),
+            "{row} {stream}"
+        );
+    }
+    forget(&client, &holding(&client, "", "300k").await[0]).await;
+    let (row, stream) = shown().await;
+    assert!(row.contains("harbour") && stream.contains("harbour"));
+    assert!(
+        !row.contains("300k") && !stream.contains("300k"),
+        "{row} {stream}"
+    );
 }

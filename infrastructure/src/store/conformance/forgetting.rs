@@ -7,10 +7,12 @@ use tidemark_application::ports::learning::ConsolidationCommit;
 use tidemark_application::ports::memories::{Forgetting, IndexedMemory};
 use tidemark_application::ports::sessions::Updated;
 use tidemark_application::ports::store::Store;
+use tidemark_application::ports::turns::{CloseTurn, CommitTurn};
 use tidemark_domain::ids::{MemoryId, SessionId};
 use tidemark_domain::memory::{Kind, Memory, Scope, State};
+use tidemark_domain::turn::{Turn, TurnStatus};
 
-use super::world::{ALL, World, indexed, later, source, unknown};
+use super::world::{ALL, World, indexed, later, shown, source, unknown};
 
 /// Applies learning that was decided on while everything was still there.
 async fn learn(w: &World, session: SessionId, chunk: &IndexedMemory, fact: &IndexedMemory) {
@@ -52,6 +54,86 @@ pub async fn what_is_forgotten_is_gone_from_everywhere(store: Arc<dyn Store>) {
     let same = w.store.memories_by_identity(w.owner, &[identity]).await;
     assert!(same.unwrap().is_empty());
     assert_eq!(w.finds(w.owner, "answer tables", now).await, [kept.id]);
+}
+
+async fn shows(w: &World, session: SessionId, memories: &[&Memory]) -> Turn {
+    let started = w.started(session).await;
+    let commit = CommitTurn {
+        recalled: memories.iter().copied().map(shown).collect(),
+        ..w.commit()
+    };
+    w.store.commit_turn(started.key, commit).await.unwrap()
+}
+
+async fn still_shown(w: &World, turn: &Turn) -> Vec<MemoryId> {
+    let row = w.turn_row(turn).await;
+    row.recalled.iter().map(|memory| memory.id).collect()
+}
+
+pub async fn turns_show_no_longer_what_was_removed_since(store: Arc<dyn Store>) {
+    let w = World::new(store).await;
+    let (session, source_session) = (w.session().await, w.session().await);
+    let said = w.said(source_session, "I like tea.").await;
+    let forgotten = w.remembered(w.memory("Tea")).await;
+    let withdrawn = w.remembered(w.learned("Green tea", &[&said])).await;
+    let kept = w.remembered(w.memory("Coffee")).await;
+    let fresh = w.chunk("I like tea.", &said);
+    let turn = shows(&w, session, &[&forgotten, &kept, &withdrawn, &fresh]).await;
+    let other = shows(&w, session, &[&kept]).await;
+    assert_eq!(still_shown(&w, &turn).await.len(), 4);
+    assert_eq!(w.forget(w.forgetting(forgotten.id)).await, 1);
+    assert_eq!(
+        still_shown(&w, &turn).await,
+        [kept.id, withdrawn.id, fresh.id]
+    );
+    let before_it_is_stored = Forgetting {
+        fresh: true,
+        ..w.forgetting(fresh.id)
+    };
+    w.store.forget(w.owner, before_it_is_stored).await.unwrap();
+    assert_eq!(still_shown(&w, &turn).await, [kept.id, withdrawn.id]);
+    let deleted = w.store.delete_session(w.owner, source_session, true).await;
+    assert!(deleted.unwrap());
+    assert_eq!(still_shown(&w, &turn).await, [kept.id]);
+    assert_eq!(w.turn_row(&other).await, other);
+}
+
+pub async fn a_turn_that_ends_shows_nothing_that_was_removed_while_it_ran(store: Arc<dyn Store>) {
+    let w = World::new(store).await;
+    let (session, elsewhere) = (w.session().await, w.session().await);
+    let said = w.said(elsewhere, "I like tea.").await;
+    let forgotten = w.remembered(w.memory("Tea")).await;
+    let kept = w.remembered(w.memory("Coffee")).await;
+    let (fresh, unstored) = (w.chunk("I like tea.", &said), w.chunk("Tea!", &said));
+    for close in [false, true] {
+        let started = w.started(session).await;
+        let recalled: Vec<_> = [&forgotten, &kept, &fresh, &unstored].map(shown).into();
+        if !close {
+            assert_eq!(w.forget(w.forgetting(forgotten.id)).await, 1);
+            let wish = Forgetting {
+                fresh: true,
+                ..w.forgetting(fresh.id)
+            };
+            w.store.forget(w.owner, wish).await.unwrap();
+        }
+        let ended = if close {
+            let close = CloseTurn {
+                recalled,
+                ..w.close_with(TurnStatus::Cancelled, Vec::new())
+            };
+            w.store.close_turn(started.key, close).await
+        } else {
+            let commit = CommitTurn {
+                recalled,
+                ..w.commit()
+            };
+            w.store.commit_turn(started.key, commit).await
+        };
+        assert_eq!(
+            still_shown(&w, &ended.unwrap()).await,
+            [kept.id, unstored.id]
+        );
+    }
 }
 
 pub async fn what_was_forgotten_can_be_said_anew(store: Arc<dyn Store>) {

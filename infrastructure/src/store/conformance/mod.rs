@@ -215,6 +215,8 @@ macro_rules! conformance {
             }
             forgetting {
                 what_is_forgotten_is_gone_from_everywhere
+                turns_show_no_longer_what_was_removed_since
+                a_turn_that_ends_shows_nothing_that_was_removed_while_it_ran
                 what_was_forgotten_can_be_said_anew
                 only_the_version_that_was_seen_is_forgotten
                 echoes_go_with_what_they_echo_and_are_not_learned_again

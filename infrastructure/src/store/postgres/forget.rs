@@ -9,6 +9,7 @@ use tidemark_domain::ids::{MessageId, Owner, SessionId, Timestamp};
 use uuid::Uuid;
 
 use super::changes::Change;
+use super::recalled;
 use super::rows::{owned, owned_as};
 
 /// Of pairs of a message and what it taught, those that were forgotten.
@@ -101,11 +102,14 @@ pub(super) async fn expire(
     change: &Change,
     now: Timestamp,
 ) -> Result<(), sqlx::Error> {
-    owned(EXPIRE, owner)
+    let expired = owned(EXPIRE, owner)
         .bind(now)
         .bind(change.number())
-        .execute(tx)
+        .execute(&mut *tx)
         .await?;
+    if expired.rows_affected() > 0 {
+        recalled::withdraw(tx, owner, change, &[]).await?;
+    }
     Ok(())
 }
 
@@ -148,8 +152,9 @@ pub(super) async fn forget(
         .bind(&messages)
         .bind(what.now)
         .bind(change.number())
-        .execute(tx)
+        .execute(&mut *tx)
         .await?;
+    recalled::withdraw(tx, owner, &change, &ids).await?;
     Ok(Updated::Done(forgotten.rows_affected()))
 }
 
@@ -189,7 +194,7 @@ pub(super) async fn withdraw(
         .bind(session.0)
         .bind(from_seq)
         .bind(change.number())
-        .execute(tx)
+        .execute(&mut *tx)
         .await?;
-    Ok(())
+    recalled::withdraw(tx, owner, change, &[]).await
 }

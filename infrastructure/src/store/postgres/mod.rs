@@ -17,6 +17,7 @@ mod memories;
 mod memory_port;
 mod messages;
 mod owners;
+mod recalled;
 mod rows;
 mod schema;
 mod sessions;

@@ -12,6 +12,7 @@ mod memories;
 mod messages;
 mod options;
 mod owners;
+mod recalled;
 mod rows;
 mod schema;
 mod sessions;

@@ -162,6 +162,7 @@ fn all_statements() -> Vec<&'static str> {
         changes::STATEMENTS,
         messages::STATEMENTS,
         owners::STATEMENTS,
+        recalled::STATEMENTS,
         schema::STATEMENTS,
         sessions::STATEMENTS,
         &memories::all_statements(),

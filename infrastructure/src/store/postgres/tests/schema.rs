@@ -7,7 +7,7 @@ use tidemark_application::ports::store::StoreError;
 use super::super::testing::TestDatabase;
 use super::super::{
     ConnectError, PostgresStore, SchemaMismatch, changes, forget, idempotency, jobs, learning,
-    memories, messages, owners, schema, sessions, turns,
+    memories, messages, owners, recalled, schema, sessions, turns,
 };
 
 fn statements() -> Vec<&'static str> {
@@ -20,6 +20,7 @@ fn statements() -> Vec<&'static str> {
         memories::STATEMENTS,
         messages::STATEMENTS,
         owners::STATEMENTS,
+        recalled::STATEMENTS,
         schema::STATEMENTS,
         sessions::STATEMENTS,
         &turns::statements(),

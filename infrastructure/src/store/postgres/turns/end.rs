@@ -14,6 +14,7 @@ use tidemark_domain::turn::{
 };
 
 use super::super::jobs::{self, enqueue_sql};
+use super::super::recalled::{self, kept_sql};
 use super::super::rows::{TurnRow, owned_as, turn_columns};
 use super::super::transaction::Abort;
 use super::write;
@@ -24,7 +25,9 @@ const END: &str = concat!(
         SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.id = $3 FOR UPDATE
      ), ended AS (
         UPDATE turns t SET status = $9, terminal_seq = $10, text = $11, message_id = $12, finish_reason = $13, usage = $14,
-            recalled = $15, problem = $16, ended_at = $4, lease_until = NULL
+            recalled = ",
+    kept_sql!("$15"),
+    ", problem = $16, ended_at = $4, lease_until = NULL
         FROM held h
         WHERE t.tenant_id = $1 AND t.owner_id = $2 AND t.id = $7 AND t.session_id = h.id AND t.fence = $8
             AND (t.status = 'running' OR (t.status = 'awaiting_approval' AND $9 <> 'completed'))
@@ -129,6 +132,9 @@ async fn end(
     key: TurnKey,
     end: End<'_>,
 ) -> Result<Turn, Abort<TurnWriteError>> {
+    if !end.recalled.is_empty() {
+        recalled::hold(tx, key.owner, key.session_id).await?;
+    }
     let (job_ids, job_kinds) = jobs::columns(end.jobs);
     let row: Option<TurnRow> = owned_as(END, key.owner)
         .bind(key.session_id.0)
@@ -145,7 +151,7 @@ async fn end(
         .bind(end.usage.map(Json))
         .bind(Json(end.recalled))
         .bind(end.problem.map(Json))
-        .fetch_optional(tx)
+        .fetch_optional(&mut *tx)
         .await?;
     let row = row.ok_or(Abort::Decided(TurnWriteError::Fenced))?;
     Ok(row.try_into()?)

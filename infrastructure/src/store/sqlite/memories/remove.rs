@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::store::sqlite::changes::Change;
 use crate::store::sqlite::errors::store_error;
+use crate::store::sqlite::recalled;
 use crate::store::sqlite::rows::{Row, fingerprint, hex_list, json, micros, owned};
 use crate::store::sqlite::statements::statements;
 
@@ -71,7 +72,8 @@ async fn with_ids(
     Ok(())
 }
 
-/// Removes memories with their sources, and lists them as removed.
+/// Removes memories with their sources, lists them as removed, and takes them out of what turns have shown: also those that were shown
+/// before they were stored.
 async fn remove(
     connection: &mut SqliteConnection,
     owner: Owner,
@@ -81,9 +83,10 @@ async fn remove(
     with_ids(connection, LIST_REMOVED, owner, change, ids).await?;
     let removed = owned(REMOVE, owner)
         .bind(ids)
-        .execute(connection)
+        .execute(&mut *connection)
         .await
         .map_err(store_error)?;
+    recalled::withdraw(connection, owner, change, ids).await?;
     Ok(removed.rows_affected())
 }
 
@@ -230,7 +233,9 @@ pub(in crate::store::sqlite) async fn withdraw(
     }
     let change = &Change::begin(connection, owner).await?;
     let touched = hex_list(touched);
-    let orphans = hex_list(orphans_among(connection, owner, &touched).await?);
-    remove(connection, owner, change, &orphans).await?;
+    let orphans = orphans_among(connection, owner, &touched).await?;
+    if !orphans.is_empty() {
+        remove(connection, owner, change, &hex_list(orphans)).await?;
+    }
     with_ids(connection, TOUCH, owner, change, &touched).await
 }

@@ -9,6 +9,7 @@ use tidemark_domain::turn::{Turn, TurnStatus, terminal_seq_after, terminal_seq_a
 use super::write::keyed;
 use super::{fenced, turn_columns};
 use crate::store::sqlite::errors::{corrupt, store_error};
+use crate::store::sqlite::recalled::kept_sql;
 use crate::store::sqlite::rows::{self, Row, json, micros};
 use crate::store::sqlite::statements::{database_now, statements};
 use crate::store::sqlite::{jobs, messages};
@@ -16,7 +17,7 @@ use crate::store::sqlite::{jobs, messages};
 statements! {
     LAPSED = concat!("SELECT events_reserved FROM turns WHERE ", fenced!(), " AND lease_until <= ", database_now!());
     CLOSE = concat!(
-        "UPDATE turns SET status = ?6, terminal_seq = ?7, text = ?8, message_id = ?9, usage = ?10, recalled = ?11, \
+        "UPDATE turns SET status = ?6, terminal_seq = ?7, text = ?8, message_id = ?9, usage = ?10, recalled = ", kept_sql!("?11"), ", \
              problem = ?12, ended_at = ?13, lease_until = 0 \
          WHERE ", fenced!(), " RETURNING ", turn_columns!());
 }

@@ -7,6 +7,7 @@ use tidemark_domain::turn::{Turn, terminal_seq_after};
 use super::write::keyed;
 use super::{fenced, turn_columns};
 use crate::store::sqlite::errors::store_error;
+use crate::store::sqlite::recalled::kept_sql;
 use crate::store::sqlite::rows::{self, json, micros};
 use crate::store::sqlite::statements::statements;
 use crate::store::sqlite::{jobs, messages};
@@ -15,7 +16,7 @@ statements! {
     /// A turn that waits for approval cannot complete. One that has shown no memory has no use to be counted.
     COMPLETE = concat!(
         "UPDATE turns SET status = 'completed', terminal_seq = ?6, text = ?7, message_id = ?8, finish_reason = ?9, \
-             usage = ?10, recalled = ?11, use_counted = ?12, ended_at = ?13, lease_until = 0 \
+             usage = ?10, recalled = ", kept_sql!("?11"), ", use_counted = ?12, ended_at = ?13, lease_until = 0 \
          WHERE ", fenced!(), " AND status = 'running' RETURNING ", turn_columns!());
 }
 
