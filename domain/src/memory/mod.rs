@@ -4,6 +4,7 @@ pub mod analysis;
 pub mod chunk;
 pub mod conflict;
 pub mod consolidation;
+mod cues;
 pub mod episodic;
 pub mod forgetting;
 pub mod gate;
@@ -16,8 +17,10 @@ pub mod rules;
 pub mod scoring;
 pub mod segment;
 pub mod sentence;
+pub mod speakers;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod when;
 mod words;
 
 use serde::{Deserialize, Serialize};

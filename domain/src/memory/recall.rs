@@ -14,21 +14,19 @@ use super::{Kind, Layer, Memory, Scope, State, rules};
 use crate::ids::{MemoryId, Timestamp};
 use crate::window::TokenCounter;
 
-/// Profile "hybrid" tells nothing unless the best candidate has this score (B14), and no item with less than half of it.
+/// Profile "hybrid" tells nothing unless the best candidate has this score (B14): the evidence that the memory answers the question at all.
 ///
-/// Measured on conversations with hundreds of turns: of questions that the conversation answers 1 in 100 (English) to 1 in 20 (Chinese)
-/// has a lower best score; of questions about another conversation 1 in 4 (English) to 7 in 10 (Chinese). The scores of the two overlap widely,
-/// so a higher bar costs more answers than it spares noise.
-pub const HYBRID_MIN: f64 = 0.1;
+/// Measured on conversations with hundreds of turns (`LoCoMo`): of questions that the conversation answers 1 in 25 to 1 in 40 stays below; of
+/// questions about another conversation some 6 in 10 do. The two overlap, so that a higher bar costs more answers than it spares noise.
+pub const HYBRID_MIN: f64 = 0.3;
+/// Nor does it tell an item with less than this: one that is so much less likely to be the answer than the best one.
+pub const HYBRID_ITEM_MIN: f64 = 0.01;
 /// The similarity below which profile "recency" drops an item (B9). BM25 alone rarely reaches it.
 pub const RECENCY_MIN: f64 = 0.75;
 /// The most items of profile "recency" unless the request says otherwise (B9).
 pub const RECENCY_TOP_K: usize = 3;
 /// Profile "decay" scores this many times as many candidates as it tells (B8).
 pub const DECAY_FETCH: usize = 2;
-/// What remains of the relevance of a memory that does nothing but ask, in profile "hybrid": a question resembles the question best and
-/// answers nothing. Ours; values from 0.5 to 0.8 rank about equally well.
-pub const QUESTION_WEIGHT: f64 = 0.7;
 /// The least and most items that [`dynamic_k`] answers (B10).
 pub const K_RANGE: (usize, usize) = (3, 10);
 
@@ -336,7 +334,7 @@ impl<'c> Selection<'c> {
     fn reaches(&self, scored: &Scored) -> bool {
         match (self.rules.min_score, self.rules.profile) {
             (Some(least), _) => scored.score >= least,
-            (None, Profile::Hybrid) => self.best >= HYBRID_MIN && scored.score >= HYBRID_MIN / 2.0,
+            (None, Profile::Hybrid) => self.best >= HYBRID_MIN && scored.score >= HYBRID_ITEM_MIN,
             (None, Profile::Recency) => scored.parts.relevance >= RECENCY_MIN,
             (None, Profile::Decay) => true,
         }

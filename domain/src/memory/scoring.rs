@@ -70,14 +70,64 @@ pub fn recency(similarity: f64, age_days: f64, constant_days: f64) -> f64 {
     similarity * (1.0 - RECENCY_WEIGHT + RECENCY_WEIGHT * recency_factor(age_days, constant_days))
 }
 
+/// `1/(1 + exp(−x))`: log-odds as a share of 1.
+pub fn logistic(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
 /// The parts of a score: enough to compute it again.
+///
+/// Profile "hybrid" adds its parts (all but `relevance` and `similarity`) up to log-odds, see [`Self::score`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Parts {
-    /// How well it fits the query, 0–1: BM25 divided by its maximum.
+    /// How well it fits the query, 0–1: the cosine of the embeddings, or without one BM25 divided by its maximum. Of "hybrid" the latter, which
+    /// does not count by itself.
     pub relevance: f64,
-    /// What its being no more than a question leaves of it (profile hybrid).
+    /// The cosine of the embeddings, which does not count by itself (hybrid).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub similarity: Option<f64>,
+    /// What BM25 adds (hybrid, as all up to `base`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<f64>,
+    /// What BM25 of the entry with its neighbours adds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words_around: Option<f64>,
+    /// What the two best by BM25 in its session add.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words_session: Option<f64>,
+    /// What BM25 of the message before adds where that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<f64>,
+    /// What the cosine adds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meaning: Option<f64>,
+    /// What the cosines of the entry and its neighbours add.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meaning_around: Option<f64>,
+    /// What the two best cosines in its session add.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meaning_session: Option<f64>,
+    /// What being by the one person whom the question names adds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speaker: Option<f64>,
+    /// What closeness to a time that the question names adds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<f64>,
+    /// What holding a time or a name adds where the question wants one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wanted: Option<f64>,
+    /// What the length of that adds which does not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stated: Option<f64>,
+    /// What it takes away that it does nothing but ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<f64>,
+    /// What it loses for better ones of its session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diversity: Option<f64>,
+    /// The same for all entries: what makes the score of the best one the evidence that the memory answers the question at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<f64>,
     /// `0.9^days` since the last access (profile decay).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decay: Option<f64>,
@@ -91,9 +141,12 @@ pub struct Parts {
 
 impl Parts {
     /// The score that these parts make under a profile.
+    ///
+    /// Of "hybrid" it is `1/(1 + exp(−sum))`, within 0–1: the best entry scores the evidence that the memory answers the question, and the others
+    /// as much less as they are less likely to be the answer.
     pub fn score(&self, profile: Profile) -> f64 {
         match profile {
-            Profile::Hybrid => self.relevance * self.question.unwrap_or(1.0),
+            Profile::Hybrid => logistic(self.sum()),
             Profile::Decay => {
                 self.relevance * self.decay.unwrap_or(1.0) + self.use_boost.unwrap_or(0.0)
             }
@@ -102,6 +155,56 @@ impl Parts {
                     * (1.0 - RECENCY_WEIGHT + RECENCY_WEIGHT * self.recency.unwrap_or(1.0))
             }
         }
+    }
+
+    /// The log-odds of profile "hybrid".
+    pub fn sum(&self) -> f64 {
+        [
+            self.words,
+            self.words_around,
+            self.words_session,
+            self.answers,
+            self.meaning,
+            self.meaning_around,
+            self.meaning_session,
+            self.speaker,
+            self.time,
+            self.wanted,
+            self.stated,
+            self.question,
+            self.diversity,
+            self.base,
+        ]
+        .into_iter()
+        .flatten()
+        .sum()
+    }
+
+    /// Each part that made the score, with its name on the wire.
+    pub fn named(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        [
+            ("relevance", Some(self.relevance)),
+            ("similarity", self.similarity),
+            ("words", self.words),
+            ("words_around", self.words_around),
+            ("words_session", self.words_session),
+            ("answers", self.answers),
+            ("meaning", self.meaning),
+            ("meaning_around", self.meaning_around),
+            ("meaning_session", self.meaning_session),
+            ("speaker", self.speaker),
+            ("time", self.time),
+            ("wanted", self.wanted),
+            ("stated", self.stated),
+            ("question", self.question),
+            ("diversity", self.diversity),
+            ("base", self.base),
+            ("decay", self.decay),
+            ("use_boost", self.use_boost),
+            ("recency", self.recency),
+        ]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
     }
 }
 

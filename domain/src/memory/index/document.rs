@@ -1,18 +1,25 @@
 //! What the index keeps of a memory's text: its terms with their counts, and what ranking asks of the text besides, in one compact form
 //! that the stores keep beside the memory and never look into.
 //!
-//! Form: a version, a byte of flags, then the number of terms with repeats, the number of characters and the number of distinct terms, then each
-//! term in its order as length, UTF-8 and count. Numbers are LEB128.
+//! Form: a version, a byte of flags, then the number of terms with repeats, of characters, of terms in sentences that do not ask, of names, and of
+//! distinct terms, then each term in its order as length, UTF-8 and count. Numbers are LEB128.
 
 use std::collections::BTreeMap;
 
-use crate::memory::sentence::only_asks;
-use crate::memory::{Layer, Memory, analysis};
+use crate::memory::sentence::{is_question, sentences};
+use crate::memory::{Layer, Memory, analysis, cues};
 
 /// Rises whenever the form, or what the analysis makes of a text, changes.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// The text does nothing but ask.
 const ASKS: u8 = 1;
+/// It asks, among others.
+const QUESTION: u8 = 2;
+/// It holds a word for a time.
+const TIME: u8 = 4;
+/// It holds Han, kana or hangul.
+const IDEOGRAPHIC: u8 = 8;
+const FLAGS: u8 = ASKS | QUESTION | TIME | IDEOGRAPHIC;
 
 /// The entry of a text in the index of its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +29,41 @@ pub struct Document {
     start: usize,
     len: u32,
     chars: u32,
+    stated: u32,
+    names: u32,
+}
+
+/// What ranking asks of a text besides its terms.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shape {
+    flags: u8,
+    chars: u32,
+    stated: u32,
+    names: u32,
+}
+
+impl Shape {
+    fn of(content: &str) -> Self {
+        let all = sentences(content);
+        let asking = all.iter().filter(|s| is_question(s)).count();
+        let held = cues::held(content);
+        let mut flags = 0;
+        for (flag, set) in [
+            (ASKS, asking > 0 && asking == all.len()),
+            (QUESTION, asking > 0),
+            (TIME, held.time),
+            (IDEOGRAPHIC, content.contains(analysis::is_ideographic)),
+        ] {
+            flags |= if set { flag } else { 0 };
+        }
+        let stated = all.iter().filter(|s| !is_question(s));
+        Self {
+            flags,
+            chars: content.chars().count() as u32,
+            stated: stated.map(|s| analysis::terms(s).len() as u32).sum(),
+            names: cues::names(content).len() as u32,
+        }
+    }
 }
 
 /// Bytes that no version of this program has written, or a later one.
@@ -44,18 +86,18 @@ impl Document {
                 &memory.valid_from.format("%Y-%m-%d").to_string(),
             ));
         }
-        let chars = memory.content.chars().count() as u32;
-        Self::pack(found, chars, only_asks(&memory.content))
+        Self::pack(found, Shape::of(&memory.content))
     }
 
-    fn pack(found: Vec<String>, chars: u32, asks: bool) -> Self {
+    fn pack(found: Vec<String>, shape: Shape) -> Self {
         let len = found.len() as u32;
         let mut counts: BTreeMap<String, u32> = BTreeMap::new();
         for term in found {
             *counts.entry(term).or_default() += 1;
         }
-        let mut bytes = vec![VERSION, if asks { ASKS } else { 0 }];
-        for number in [len, chars, counts.len() as u32] {
+        let mut bytes = vec![VERSION, shape.flags];
+        let distinct = counts.len() as u32;
+        for number in [len, shape.chars, shape.stated, shape.names, distinct] {
             push_number(&mut bytes, number);
         }
         let start = bytes.len();
@@ -68,7 +110,9 @@ impl Document {
             bytes,
             start,
             len,
-            chars,
+            chars: shape.chars,
+            stated: shape.stated,
+            names: shape.names,
         }
     }
 
@@ -78,11 +122,13 @@ impl Document {
     /// When the bytes are of another form.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, Malformed> {
         let mut rest = match bytes.as_slice() {
-            [VERSION, flags, rest @ ..] if flags & !ASKS == 0 => rest,
+            [VERSION, flags, rest @ ..] if flags & !FLAGS == 0 => rest,
             _ => return Err(Malformed),
         };
         let len = take_number(&mut rest).ok_or(Malformed)?;
         let chars = take_number(&mut rest).ok_or(Malformed)?;
+        let stated = take_number(&mut rest).ok_or(Malformed)?;
+        let names = take_number(&mut rest).ok_or(Malformed)?;
         let distinct = take_number(&mut rest).ok_or(Malformed)?;
         let start = bytes.len() - rest.len();
         for _ in 0..distinct {
@@ -96,6 +142,8 @@ impl Document {
             start,
             len,
             chars,
+            stated,
+            names,
         })
     }
 
@@ -128,6 +176,31 @@ impl Document {
     /// Whether the content does nothing but ask.
     pub fn asks(&self) -> bool {
         self.bytes[1] & ASKS != 0
+    }
+
+    /// Whether the content asks, among others.
+    pub fn holds_question(&self) -> bool {
+        self.bytes[1] & QUESTION != 0
+    }
+
+    /// Whether the content holds a word for a time.
+    pub fn holds_time(&self) -> bool {
+        self.bytes[1] & TIME != 0
+    }
+
+    /// Whether the content holds Han, kana or hangul.
+    pub fn is_ideographic(&self) -> bool {
+        self.bytes[1] & IDEOGRAPHIC != 0
+    }
+
+    /// How many terms stand in sentences that do not ask.
+    pub fn stated(&self) -> u32 {
+        self.stated
+    }
+
+    /// How many names the content holds, with repeats.
+    pub fn names(&self) -> u32 {
+        self.names
     }
 }
 
@@ -182,6 +255,14 @@ mod tests {
     }
 
     #[test]
+    fn a_document_knows_what_its_text_holds() {
+        let document = Document::of(&memory(1, "Yesterday I met Ada twice. Did you know?"));
+        assert!(document.holds_question() && !document.asks());
+        assert!(document.holds_time() && !document.is_ideographic());
+        assert_eq!((document.stated(), document.names()), (4, 1));
+    }
+
+    #[test]
     fn an_episodic_memory_is_found_by_the_day_it_was_said_on_and_by_who_said_it() {
         let mut said = memory(1, "tea");
         said.valid_from = day(2);
@@ -226,7 +307,7 @@ mod tests {
             let mut bytes = bytes;
             if known && bytes.len() > 1 {
                 bytes[0] = VERSION;
-                bytes[1] &= ASKS;
+                bytes[1] &= FLAGS;
             }
             if let Ok(document) = Document::parse(bytes.clone()) {
                 prop_assert_eq!(document.as_bytes(), bytes.as_slice());

@@ -3,10 +3,14 @@
 //! An index is filled and kept current by [`Delta`]s from the store and decides nothing by itself. What is asked of it goes through a
 //! [`View`], which adds what is not stored yet; ranking is in [`search`].
 
+mod abstention;
 mod document;
 mod entry;
+mod features;
+mod fusion;
 mod order;
 mod postings;
+mod rows;
 pub mod search;
 #[cfg(test)]
 mod tests;
@@ -20,6 +24,7 @@ pub use self::entry::{Entry, Text};
 use self::order::{Order, Place};
 pub use self::postings::Posting;
 use self::postings::Postings;
+use self::rows::{Numbers, Row};
 pub use self::vectors::Vectors;
 pub use self::view::View;
 use super::Memory;
@@ -85,6 +90,8 @@ struct Slot {
 #[derive(Clone, Debug, Default)]
 pub struct OwnerIndex {
     slots: Vec<Slot>,
+    rows: Vec<Row>,
+    numbers: Numbers,
     by_id: HashMap<MemoryId, u32>,
     postings: Postings,
     order: Order,
@@ -126,7 +133,11 @@ impl OwnerIndex {
         for upsert in delta.upserts {
             self.put(upsert);
         }
-        self.order.settle();
+        let (slots, rows) = (&self.slots, &mut self.rows);
+        self.order.settle(|places| {
+            let there = places.iter().map(|place| place.slot);
+            rows::link(rows, there.filter(|s| !slots[*s as usize].removed));
+        });
         for embedded in delta.vectors {
             self.embed(&embedded);
         }
@@ -142,6 +153,9 @@ impl OwnerIndex {
         if let Some(&slot) = self.by_id.get(&entry.id) {
             let held = &mut self.slots[slot as usize];
             if held.text.print == text.print && held.entry.place() == entry.place() {
+                let speaker = &mut self.rows[slot as usize].speaker;
+                self.numbers.release(*speaker);
+                *speaker = self.numbers.hold(entry.speaker.as_ref());
                 held.entry = entry;
                 return;
             }
@@ -150,7 +164,10 @@ impl OwnerIndex {
         let slot = self.slots.len() as u32;
         self.by_id.insert(entry.id, slot);
         self.postings.add(slot, &document);
+        let mut row = Row::new(&document);
+        row.speaker = self.numbers.hold(entry.speaker.as_ref());
         if let Some(source) = entry.place() {
+            row.session = self.numbers.session(source.session_id);
             let place = Place {
                 seq: source.seq,
                 ordinal: text.ordinal,
@@ -158,6 +175,7 @@ impl OwnerIndex {
             };
             self.order.add(source.session_id, place);
         }
+        self.rows.push(row);
         self.slots.push(Slot {
             entry,
             text,
@@ -168,6 +186,8 @@ impl OwnerIndex {
     fn remove(&mut self, id: MemoryId) {
         if let Some(slot) = self.by_id.remove(&id) {
             self.slots[slot as usize].removed = true;
+            self.numbers.release(self.rows[slot as usize].speaker);
+            rows::unlink(&mut self.rows, slot);
             for vectors in self.vectors.values_mut() {
                 vectors.remove(slot);
             }
@@ -202,7 +222,27 @@ impl OwnerIndex {
             })
             .collect();
         let to = |slot: u32| moved[slot as usize];
+        let mut old = 0..;
+        self.rows
+            .retain(|_| old.next().is_some_and(|slot| to(slot).is_some()));
         self.slots.retain(|slot| !slot.removed);
+        self.numbers = Numbers::default();
+        for (row, slot) in self.rows.iter_mut().zip(&self.slots) {
+            row.previous = moved
+                .get(row.previous as usize)
+                .copied()
+                .flatten()
+                .unwrap_or(rows::NONE);
+            row.next = moved
+                .get(row.next as usize)
+                .copied()
+                .flatten()
+                .unwrap_or(rows::NONE);
+            row.speaker = self.numbers.hold(slot.entry.speaker.as_ref());
+            if let Some(source) = slot.entry.place() {
+                row.session = self.numbers.session(source.session_id);
+            }
+        }
         self.postings.renumber(to);
         self.order.renumber(to);
         for vectors in self.vectors.values_mut() {
@@ -216,8 +256,16 @@ impl OwnerIndex {
     /// An estimate of the memory it takes, in bytes.
     pub fn bytes(&self) -> usize {
         // An entry's sources and places lie beside it; a table of ids is half full.
-        let each = size_of::<Slot>() + 64 + size_of::<Place>() + 2 * size_of::<(MemoryId, u32)>();
+        let each = size_of::<Slot>()
+            + size_of::<Row>()
+            + 64
+            + size_of::<Place>()
+            + 2 * size_of::<(MemoryId, u32)>();
         let vectors: usize = self.vectors.values().map(Vectors::bytes).sum();
-        size_of::<Self>() + self.slots.len() * each + self.postings.bytes() + vectors
+        size_of::<Self>()
+            + self.slots.len() * each
+            + self.postings.bytes()
+            + self.numbers.bytes()
+            + vectors
     }
 }

@@ -15,25 +15,25 @@ pub(super) struct Place {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
     sessions: HashMap<SessionId, Vec<Place>>,
-    /// Sessions whose places have to be sorted.
-    unsorted: HashSet<SessionId>,
+    /// Sessions that a place was added to.
+    touched: HashSet<SessionId>,
 }
 
 impl Order {
     /// Takes a place in; [`Self::settle`] has to follow before anything is asked.
     pub(super) fn add(&mut self, session: SessionId, place: Place) {
-        let places = self.sessions.entry(session).or_default();
-        if places.last().is_some_and(|last| *last > place) {
-            self.unsorted.insert(session);
-        }
-        places.push(place);
+        self.sessions.entry(session).or_default().push(place);
+        self.touched.insert(session);
     }
 
-    /// Sorts what came out of order.
-    pub(super) fn settle(&mut self) {
-        for session in self.unsorted.drain() {
+    /// Sorts what came out of order, and gives each session that changed to `settled`.
+    pub(super) fn settle(&mut self, mut settled: impl FnMut(&[Place])) {
+        for session in self.touched.drain() {
             if let Some(places) = self.sessions.get_mut(&session) {
-                places.sort_unstable();
+                if !places.is_sorted() {
+                    places.sort_unstable();
+                }
+                settled(places);
             }
         }
     }

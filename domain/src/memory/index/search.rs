@@ -4,13 +4,14 @@
 //! what is left. Then the arms find entries and say how well each fits, then a profile makes the score. What is told of it, and what
 //! not, is decided in [`super::super::recall`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
-use super::{Entry, View};
+use super::fusion::Fusion;
+use super::{Entry, View, abstention, features};
 use crate::ids::{MemoryId, MessageId, SessionId, Timestamp};
 use crate::memory::Scope;
 use crate::memory::lexical::{self, CorpusStats};
-use crate::memory::recall::{DECAY_FETCH, DropReason, Moment, QUESTION_WEIGHT, days_between};
+use crate::memory::recall::{DECAY_FETCH, DropReason, Moment, days_between};
 use crate::memory::scoring::{
     Parts, Profile, RECENCY_DAYS, decay_factor, recency_factor, use_boost,
 };
@@ -108,6 +109,8 @@ pub struct Eligible {
     admitted: Vec<bool>,
     /// Of the admitted ones.
     pub stats: CorpusStats,
+    /// When the newest of them began to hold.
+    pub newest: Option<Timestamp>,
 }
 
 impl Eligible {
@@ -115,14 +118,26 @@ impl Eligible {
     pub fn of(view: &View<'_>, filter: &Filter, moment: &Moment) -> Self {
         let mut admitted = vec![false; view.slots() as usize];
         let mut stats = CorpusStats::default();
+        let mut newest = None;
         for (slot, entry, text) in view.entries() {
             if filter.in_scope(entry.scope) && moment.unfit(&entry.standing()).is_none() {
                 admitted[slot as usize] = true;
                 stats.documents += 1;
                 stats.total_len += u64::from(text.len);
+                newest = newest.max(Some(entry.valid_from));
             }
         }
-        Self { admitted, stats }
+        Self {
+            admitted,
+            stats,
+            newest,
+        }
+    }
+
+    /// The slots of the admitted ones.
+    pub fn slots(&self) -> impl Iterator<Item = u32> {
+        let admitted = (0..).zip(&self.admitted);
+        admitted.filter_map(|(slot, admitted)| admitted.then_some(slot))
     }
 
     /// Whether an entry is admitted.
@@ -136,24 +151,10 @@ pub fn search(view: &View<'_>, query: &Query) -> Search {
     let terms = lexical::query_terms(&query.text);
     let eligible = Eligible::of(view, &query.filter, &query.moment);
     let mut out = Search::default();
-    let mut fitting = Vec::new();
-    for hit in lexical_arm(view, &terms, &eligible) {
-        let entry = view.entry(hit.slot);
-        match query.filter.rejects(entry) {
-            Some(reason) => out.drop(entry.id, reason, query.limit),
-            None => fitting.push(Found {
-                slot: hit.slot,
-                entry,
-                asks: view.text(hit.slot).asks,
-                relevance: hit.relevance,
-            }),
-        }
-    }
-    let (mut judged, beyond) = judge(fitting, query.profile, query.moment.now, query.top_k);
-    let unanswered = judged.split_off(judged.len().min(query.limit));
-    for found in &beyond {
-        out.drop(found.entry.id, DropReason::BeyondTopK, query.limit);
-    }
+    let (judged, met) = match query.profile {
+        Profile::Hybrid => fused(view, query, &eligible, &mut out),
+        Profile::Decay | Profile::Recency => similar(view, query, &terms, &eligible, &mut out),
+    };
     let holds = |slot| move |term: &&String| view.count(term, slot) > 0;
     out.found = judged
         .into_iter()
@@ -168,13 +169,150 @@ pub fn search(view: &View<'_>, query: &Query) -> Search {
                 .collect(),
         })
         .collect();
-    let unanswered = unanswered.iter().map(|judged| judged.found.entry.id);
-    let beyond = beyond.iter().map(|found| found.entry.id);
-    explain_absent(view, query, &unanswered.chain(beyond).collect(), &mut out);
+    explain_absent(view, query, &met, &mut out);
     out
 }
 
+/// Profile "hybrid": each entry that the question meets, by the weighed sum of its features.
+fn fused<'v>(
+    view: &'v View<'_>,
+    query: &Query,
+    eligible: &Eligible,
+    out: &mut Search,
+) -> (Vec<Judged<'v>>, BestFirst) {
+    let fusion = Fusion::of(view, query, eligible);
+    let met = eligible.slots().filter(|slot| fusion.meets(*slot));
+    let mut met = BestFirst::of(met.map(|slot| (slot, fusion.sum(slot))).collect());
+    let found = out.fitting(view, query, &mut met, query.limit);
+    let best: Vec<u32> = found.iter().map(|(slot, _)| *slot).collect();
+    let evidence = abstention::evidence(&fusion, &best, eligible.stats.documents);
+    let base = abstention::base(evidence, found.first().map_or(0.0, |(_, sum)| *sum));
+    let judged = fusion.diverse(found).into_iter().map(|(slot, loss)| {
+        let parts = Parts {
+            base: Some(base),
+            diversity: (loss < 0.0).then_some(loss),
+            ..fusion.parts(slot)
+        };
+        let relevance = parts.relevance;
+        Judged {
+            found: Found {
+                slot,
+                entry: view.entry(slot),
+                relevance,
+            },
+            score: parts.score(Profile::Hybrid),
+            parts,
+        }
+    });
+    (judged.collect(), met)
+}
+
+/// Profiles "decay" and "recency": each entry that the question meets, by how like it is.
+fn similar<'v>(
+    view: &'v View<'_>,
+    query: &Query,
+    terms: &[String],
+    eligible: &Eligible,
+    out: &mut Search,
+) -> (Vec<Judged<'v>>, BestFirst) {
+    let cosines = features::cosines(view, query, eligible);
+    let mut hits = lexical_arm(view, terms, eligible);
+    if let Some(cosines) = &cosines {
+        // A cosine goes before the words; what has no vector yet is found by the words alone.
+        hits.retain(|hit| cosines[hit.slot as usize].is_none());
+        let like = (0..).zip(cosines).filter_map(|(slot, cosine)| {
+            let relevance = (*cosine)?.max(0.0);
+            (relevance > 0.0).then_some(Hit { slot, relevance })
+        });
+        hits.extend(like);
+    }
+    let now = query.moment.now;
+    let found = |slot, relevance| Found {
+        slot,
+        entry: view.entry(slot),
+        relevance,
+    };
+    let key = |hit: &Hit| match query.profile {
+        Profile::Recency => {
+            parts(&found(hit.slot, hit.relevance), query.profile, now).score(query.profile)
+        }
+        Profile::Decay | Profile::Hybrid => hit.relevance,
+    };
+    let relevance: HashMap<u32, f64> = hits.iter().map(|h| (h.slot, h.relevance)).collect();
+    let mut met = BestFirst::of(hits.iter().map(|hit| (hit.slot, key(hit))).collect());
+    let all = out.fitting(view, query, &mut met, query.limit);
+    let all = all.iter().map(|(slot, _)| found(*slot, relevance[slot]));
+    let (judged, beyond) = judge(all.collect(), query.profile, now, query.top_k);
+    for found in &beyond {
+        out.drop(found.entry.id, DropReason::BeyondTopK, query.limit);
+    }
+    (judged, met)
+}
+
+/// Entries with a key each, the greatest first, equal ones by id; put in order only as far as they are asked for.
+#[derive(Debug)]
+struct BestFirst {
+    all: Vec<(u32, f64)>,
+    /// Up to here they are in order.
+    sorted: usize,
+    at: usize,
+}
+
+impl BestFirst {
+    fn of(all: Vec<(u32, f64)>) -> Self {
+        Self {
+            all,
+            sorted: 0,
+            at: 0,
+        }
+    }
+
+    fn next(&mut self, view: &View<'_>) -> Option<(u32, f64)> {
+        if self.at == self.sorted && self.at < self.all.len() {
+            let rest = &mut self.all[self.sorted..];
+            let better = |a: &(u32, f64), b: &(u32, f64)| {
+                let better = b.1.total_cmp(&a.1);
+                better.then_with(|| view.entry(a.0).id.cmp(&view.entry(b.0).id))
+            };
+            let some = (self.sorted.max(128)).min(rest.len());
+            if some < rest.len() {
+                rest.select_nth_unstable_by(some, better);
+            }
+            rest[..some].sort_unstable_by(better);
+            self.sorted += some;
+        }
+        let next = self.all.get(self.at).copied();
+        self.at += usize::from(next.is_some());
+        next
+    }
+
+    fn holds(&self, slot: u32) -> bool {
+        self.all.iter().any(|(held, _)| *held == slot)
+    }
+}
+
 impl Search {
+    /// The best ones that the filter lets through, at most so many; what it holds back is named.
+    fn fitting(
+        &mut self,
+        view: &View<'_>,
+        query: &Query,
+        met: &mut BestFirst,
+        most: usize,
+    ) -> Vec<(u32, f64)> {
+        let mut out = Vec::new();
+        while out.len() < most
+            && let Some((slot, key)) = met.next(view)
+        {
+            let entry = view.entry(slot);
+            match query.filter.rejects(entry) {
+                Some(reason) => self.drop(entry.id, reason, query.limit),
+                None => out.push((slot, key)),
+            }
+        }
+        out
+    }
+
     /// Names what was left out, as long as the list is no longer than the answer may be.
     fn drop(&mut self, id: MemoryId, reason: DropReason, limit: usize) {
         if self.dropped.len() < limit {
@@ -184,7 +322,7 @@ impl Search {
 }
 
 /// Why memories that were asked for are not among the found.
-fn explain_absent(view: &View<'_>, query: &Query, beyond: &BTreeSet<MemoryId>, out: &mut Search) {
+fn explain_absent(view: &View<'_>, query: &Query, met: &BestFirst, out: &mut Search) {
     if query.why_not.is_empty() {
         return;
     }
@@ -198,7 +336,7 @@ fn explain_absent(view: &View<'_>, query: &Query, beyond: &BTreeSet<MemoryId>, o
             .moment
             .unfit(&entry.standing())
             .or_else(|| query.filter.rejects(entry))
-            .unwrap_or(if beyond.contains(&id) {
+            .unwrap_or(if met.holds(slot) {
                 DropReason::BeyondTopK
             } else {
                 DropReason::BelowThreshold
@@ -254,8 +392,6 @@ fn lexical_arm(view: &View<'_>, terms: &[String], eligible: &Eligible) -> Vec<Hi
 pub(in crate::memory) struct Found<'e> {
     pub(in crate::memory) slot: u32,
     pub(in crate::memory) entry: &'e Entry,
-    /// It does nothing but ask.
-    pub(in crate::memory) asks: bool,
     pub(in crate::memory) relevance: f64,
 }
 
@@ -307,7 +443,7 @@ fn parts(found: &Found<'_>, profile: Profile, now: Timestamp) -> Parts {
         ..Parts::default()
     };
     match profile {
-        Profile::Hybrid => parts.question = found.asks.then_some(QUESTION_WEIGHT),
+        Profile::Hybrid => {}
         Profile::Decay => {
             parts.decay = Some(decay_factor(days_between(entry.last_access, now)));
             parts.use_boost = Some(use_boost(entry.access_count));

@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use std::collections::{BTreeMap, BTreeSet};
 
+mod ranking;
+
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -57,7 +59,7 @@ fn chunk(session: u128, seq: i64, ordinal: usize, content: &str) -> Memory {
 }
 
 #[test]
-fn the_score_is_bm25_divided_by_its_maximum_to_the_last_digit() {
+fn relevance_is_bm25_divided_by_its_maximum_to_the_last_digit() {
     let mut memories = texts(&["budget budget"]);
     memories.extend((1..100).map(|n| memory(n, "other words")));
     let found = look_up("budget absent", &memories);
@@ -65,7 +67,7 @@ fn the_score_is_bm25_divided_by_its_maximum_to_the_last_digit() {
     let unseen = (1.0_f64 + 100.5 / 0.5).ln();
     let bm25 = rare * 2.0 * 1.9 / (2.0 + 0.9);
     let expected = bm25 / (1.9 * (rare + unseen));
-    assert!((found.found[0].score - expected).abs() < 1e-12);
+    assert!((found.found[0].parts.relevance - expected).abs() < 1e-12);
     assert_eq!(found.found[0].matched, ["budget"]);
 }
 

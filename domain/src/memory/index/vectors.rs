@@ -8,6 +8,8 @@ const NONE: u32 = u32::MAX;
 pub struct Vectors {
     dimensions: usize,
     data: Vec<f32>,
+    /// The length of each row's vector.
+    lengths: Vec<f32>,
     /// The slot of each row.
     slots: Vec<u32>,
     /// The row of each slot.
@@ -19,6 +21,7 @@ impl Vectors {
         Self {
             dimensions,
             data: Vec::new(),
+            lengths: Vec::new(),
             slots: Vec::new(),
             rows: Vec::new(),
         }
@@ -51,6 +54,12 @@ impl Vectors {
         self.slots.iter().copied().zip(rows)
     }
 
+    /// Each entry that has a vector, with it and its length.
+    pub(super) fn measured(&self) -> impl Iterator<Item = (u32, &[f32], f32)> {
+        let with_length = self.iter().zip(&self.lengths);
+        with_length.map(|((slot, vector), length)| (slot, vector, *length))
+    }
+
     fn row(&self, row: usize) -> &[f32] {
         &self.data[row * self.dimensions..(row + 1) * self.dimensions]
     }
@@ -62,11 +71,14 @@ impl Vectors {
             self.rows.resize(slot as usize + 1, NONE);
         }
         let row = self.rows[slot as usize];
+        let length = product(vector, vector).sqrt();
         if row == NONE {
             self.rows[slot as usize] = self.slots.len() as u32;
             self.slots.push(slot);
+            self.lengths.push(length);
             self.data.extend_from_slice(vector);
         } else {
+            self.lengths[row as usize] = length;
             let start = row as usize * self.dimensions;
             self.data[start..start + self.dimensions].copy_from_slice(vector);
         }
@@ -80,6 +92,7 @@ impl Vectors {
         self.rows[slot as usize] = NONE;
         let (row, last) = (row as usize, self.slots.len() - 1);
         self.slots.swap_remove(row);
+        self.lengths.swap_remove(row);
         if row != last {
             let from = last * self.dimensions;
             self.data
@@ -104,8 +117,24 @@ impl Vectors {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.data.len() * size_of::<f32>() + (self.slots.len() + self.rows.len()) * size_of::<u32>()
+        (self.data.len() + self.lengths.len()) * size_of::<f32>()
+            + (self.slots.len() + self.rows.len()) * size_of::<u32>()
     }
+}
+
+/// The inner product of two vectors of one length. Several sums side by side, for the processor's wide registers.
+pub(super) fn product(one: &[f32], other: &[f32]) -> f32 {
+    const LANES: usize = 16;
+    let mut sums = [0.0_f32; LANES];
+    let (ones, others) = (one.chunks_exact(LANES), other.chunks_exact(LANES));
+    let rests = ones.remainder().iter().zip(others.remainder());
+    let rest: f32 = rests.map(|(a, b)| a * b).sum();
+    for (a, b) in ones.zip(others) {
+        for lane in 0..LANES {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    sums.iter().sum::<f32>() + rest
 }
 
 #[cfg(test)]
@@ -115,6 +144,14 @@ mod tests {
 
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_product_is_that_of_the_definition() {
+        let one: Vec<f32> = (0..39_u8).map(f32::from).collect();
+        let other: Vec<f32> = (0..39_u8).map(|n| f32::from(n % 3) - 1.0).collect();
+        let expected: f32 = one.iter().zip(&other).map(|(a, b)| a * b).sum();
+        assert!((product(&one, &other) - expected).abs() < f32::EPSILON);
+    }
 
     proptest! {
         #[test]
@@ -136,6 +173,9 @@ mod tests {
                     prop_assert_eq!(held, expected.get(&slot).copied());
                 }
                 prop_assert_eq!(vectors.len(), expected.len());
+                for (_, vector, length) in vectors.measured() {
+                    prop_assert!((length - vector[0].hypot(vector[1])).abs() < 1e-4);
+                }
             }
             let kept: Vec<u32> = expected.keys().copied().collect();
             vectors.renumber(|slot| kept.iter().position(|k| *k == slot).map(|at| at as u32));

@@ -1,6 +1,9 @@
 //! What one recall looks through: an owner's index, and beside it what is not in the index yet.
 
+use std::borrow::Cow;
+
 use super::order::Place;
+use super::rows::{NONE, Row};
 use super::{Delta, Entry, OwnerIndex, Posting, Slot, Text, Upsert, Vectors};
 use crate::ids::{MemoryId, SessionId};
 
@@ -9,6 +12,8 @@ use crate::ids::{MemoryId, SessionId};
 pub struct View<'i> {
     index: &'i OwnerIndex,
     fresh: OwnerIndex,
+    /// Of both.
+    rows: Cow<'i, [Row]>,
 }
 
 impl<'i> View<'i> {
@@ -25,10 +30,73 @@ impl<'i> View<'i> {
             upserts: fresh,
             ..Delta::default()
         });
-        Self {
+        let mut view = Self {
             index,
             fresh: overlay,
+            rows: Cow::Borrowed(&index.rows),
+        };
+        if !view.fresh.slots.is_empty() {
+            view.rows = Cow::Owned(view.joined());
         }
+        view
+    }
+
+    /// The rows of both, bound to each other.
+    fn joined(&self) -> Vec<Row> {
+        let behind = self.behind();
+        let (sessions, speakers) = self.index.numbers.len();
+        let mut rows = self.index.rows.clone();
+        for (row, held) in self.fresh.rows.iter().zip(&self.fresh.slots) {
+            let mut row = *row;
+            if let Some(source) = held.entry.place() {
+                let known = self.index.numbers.known_session(source.session_id);
+                row.session = known.unwrap_or(row.session + sessions);
+            }
+            if let Some(name) = &held.entry.speaker {
+                let known = self.index.numbers.known_speaker(name);
+                row.speaker = known.unwrap_or(row.speaker + speakers);
+            }
+            rows.push(row);
+        }
+        for slot in behind..behind + self.fresh.slots.len() as u32 {
+            let (previous, next) = (self.previous(slot), self.next(slot));
+            rows[slot as usize].previous = previous.unwrap_or(NONE);
+            rows[slot as usize].next = next.unwrap_or(NONE);
+            if let Some(previous) = previous {
+                rows[previous as usize].next = slot;
+            }
+            if let Some(next) = next {
+                rows[next as usize].previous = slot;
+            }
+        }
+        rows
+    }
+
+    /// What ranking reads of each entry, by slot.
+    pub(super) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// One more than the highest number of a session.
+    pub(super) fn sessions(&self) -> usize {
+        (self.index.numbers.len().0 + self.fresh.numbers.len().0) as usize
+    }
+
+    /// Who speaks in these memories, by the numbers in the rows.
+    pub(super) fn speakers(&self) -> Vec<(u32, &str)> {
+        let numbers = &self.index.numbers;
+        let mut out: Vec<(u32, &str)> = (numbers.speakers())
+            .filter_map(|(number, name)| Some((number, name?)))
+            .collect();
+        for (number, name) in self.fresh.numbers.speakers() {
+            let Some(name) = name else { continue };
+            match numbers.known_speaker(name) {
+                Some(known) if out.iter().any(|(number, _)| *number == known) => {}
+                Some(known) => out.push((known, name)),
+                None => out.push((number + numbers.len().1, name)),
+            }
+        }
+        out
     }
 
     /// One more than the highest slot. Some slots may belong to removed entries.

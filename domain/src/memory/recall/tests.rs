@@ -3,7 +3,6 @@ use super::super::consolidation;
 use super::super::episodic::memories;
 use super::super::index::search::{Filter, Found, Query, judge, search as look_up};
 use super::super::index::{Entry, OwnerIndex, View};
-use super::super::sentence::only_asks;
 use super::super::testing::{day, memory, message, source};
 use super::*;
 use crate::session::Role;
@@ -47,21 +46,28 @@ fn candidate(id: u128, content: &str, relevance: f64) -> Candidate {
     }
 }
 
-/// Judges candidates as a recall does that found them.
+/// Judges candidates as a recall does that found them; under profile "hybrid" the relevance given is the score.
 fn rank(candidates: &[Candidate], rules: &RecallRules, counter: &dyn TokenCounter) -> Ranking {
     let entries: Vec<Entry> = candidates.iter().map(|c| Entry::from(&c.memory)).collect();
     let found = candidates.iter().zip(&entries).map(|(c, entry)| Found {
         entry,
-        asks: only_asks(&c.memory.content),
         relevance: c.relevance,
         slot: 0,
     });
-    let (judged, beyond) = judge(
+    let (mut judged, beyond) = judge(
         found.collect(),
         rules.profile,
         rules.moment.now,
         rules.top_k,
     );
+    if rules.profile == Profile::Hybrid {
+        for judged in &mut judged {
+            let share = judged.found.relevance;
+            judged.parts.base = Some((share / (1.0 - share)).ln());
+            judged.score = judged.parts.score(Profile::Hybrid);
+        }
+        judged.sort_by(|a, b| b.score.total_cmp(&a.score));
+    }
     let best = judged.first().map_or(0.0, |j| j.score);
     let mut selection = Selection::new(*rules, counter, best);
     for judged in judged {
@@ -193,9 +199,9 @@ fn hybrid_abstains_below_its_threshold_and_min_score_0_switches_that_off() {
     assert_eq!((told(&ranking), ranking.abstained), (vec![1, 2], false));
     let ranking = rank(
         &[
-            candidate(1, "a", 0.2),
+            candidate(1, "a", 0.4),
             candidate(2, "b", 0.06),
-            candidate(3, "c", 0.04),
+            candidate(3, "c", 0.004),
         ],
         &rules(Profile::Hybrid, 5),
         &Words,
@@ -205,16 +211,9 @@ fn hybrid_abstains_below_its_threshold_and_min_score_0_switches_that_off() {
 
 #[test]
 fn a_question_ranks_behind_its_answer() {
-    let ranking = rank(
-        &[
-            candidate(1, "What is my budget?", 0.5),
-            candidate(2, "My budget is 300k", 0.4),
-        ],
-        &rules(Profile::Hybrid, 5),
-        &Words,
-    );
-    assert_eq!(told(&ranking), [2, 1]);
-    assert_eq!(ranking.items[1].parts.question, Some(QUESTION_WEIGHT));
+    let texts = ["What is my budget?", "My budget is 300k"];
+    let memories: Vec<Memory> = (1..).zip(texts).map(|(n, text)| memory(n, text)).collect();
+    assert_eq!(told(&search("What is my budget?", &memories)), [2, 1]);
 }
 
 #[test]

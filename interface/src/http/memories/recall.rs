@@ -249,14 +249,8 @@ fn request(asked: RecallQuery) -> Result<RecallRequest, Problem> {
 }
 
 fn parts(parts: &Parts) -> BTreeMap<String, f64> {
-    [
-        ("relevance", Some(parts.relevance)),
-        ("question", parts.question),
-        ("decay", parts.decay),
-        ("use_boost", parts.use_boost),
-        ("recency", parts.recency),
-    ]
-    .into_iter()
-    .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+    parts
+        .named()
+        .map(|(name, value)| (name.to_owned(), value))
     .collect()
 }
