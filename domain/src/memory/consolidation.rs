@@ -120,7 +120,7 @@ pub fn consolidate(
         if memory.key.is_some() {
             match lines.same(&memory, &identity) {
                 Some(Known::Stored(known)) => {
-                    strengthen_known(&known, source, &mut out.strengthened);
+                    strengthen_known(known, source, &mut out.strengthened);
                 }
                 Some(Known::Made(id)) => strengthen_made(id, source, &mut out.new),
                 None => {
@@ -141,8 +141,8 @@ pub fn consolidate(
 }
 
 /// A memory that says what a statement says.
-enum Known {
-    Stored(Memory),
+enum Known<'a> {
+    Stored(&'a Memory),
     Made(MemoryId),
 }
 
@@ -180,7 +180,7 @@ impl Lines {
     }
 
     /// The semantic memory of this identity that holds without a break until this one would.
-    fn same(&self, memory: &Memory, identity: &str) -> Option<Known> {
+    fn same(&self, memory: &Memory, identity: &str) -> Option<Known<'_>> {
         let (claim, key) = (Claim::of(memory)?, memory.key.as_ref()?);
         let line = self.claims.get(key)?;
         let mut claims: Vec<Claim> = line.iter().map(|(claim, _)| claim.clone()).collect();
@@ -193,7 +193,7 @@ impl Lines {
             .find(|((_, says), s)| s.run == run && says.as_deref() == Some(identity))?;
         let id = found.0.id;
         Some(match self.stored.get(&id) {
-            Some(memory) => Known::Stored(memory.clone()),
+            Some(memory) => Known::Stored(memory),
             None => Known::Made(id),
         })
     }

@@ -290,10 +290,10 @@ pub async fn ranking_over_what_was_followed_is_ranking_over_the_memories(store: 
             let mut query = asked(&text(random), now);
             query.filter.scopes = Scope::ALL[..number % (Scope::ALL.len() + 1)].to_vec();
             follower.catch_up(&w).await;
-            let followed = search(&View::of(&follower.index), &query);
+            let found = search(&View::of(&follower.index), &query);
             let made = OwnerIndex::of(&stored);
-            assert_eq!(followed, search(&View::of(&made), &query));
-            hits += followed.found.len();
+            assert_eq!(found, search(&View::of(&made), &query));
+            hits += found.found.len();
             if number % 3 == 2
                 && let Some(at) = (stored.iter()).position(|m| m.expires_at.is_none_or(|e| e > now))
             {

@@ -252,5 +252,5 @@ fn parts(parts: &Parts) -> BTreeMap<String, f64> {
     parts
         .named()
         .map(|(name, value)| (name.to_owned(), value))
-    .collect()
+        .collect()
 }

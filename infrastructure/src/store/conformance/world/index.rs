@@ -40,13 +40,11 @@ impl Follower {
                 self.index = OwnerIndex::default();
             }
             self.index.apply(part.delta);
-            match part.next {
-                Some(next) => after = next,
-                None => {
-                    self.change = part.change;
-                    return parts;
-                }
-            }
+            let Some(next) = part.next else {
+                self.change = part.change;
+                return parts;
+            };
+            after = next;
         }
     }
 }
