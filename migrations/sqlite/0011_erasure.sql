@@ -2,3 +2,8 @@
 
 -- A turn that shows memories looks, at its end, whether they were removed meanwhile.
 CREATE INDEX memory_removals_by_memory ON memory_removals (tenant_id, owner_id, memory_id);
+
+-- An owner's turns that have not ended are few; those that have shown memories are looked through when one is forgotten.
+CREATE INDEX turns_open ON turns (tenant_id, owner_id, created_at DESC, id DESC)
+    WHERE status IN ('queued', 'running', 'awaiting_approval');
+CREATE INDEX turns_showing ON turns (tenant_id, owner_id) WHERE recalled <> '[]';

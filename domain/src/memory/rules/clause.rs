@@ -2,6 +2,9 @@
 
 use super::{chinese, english, folded, is_ideographic, strip_leads};
 
+/// No subject takes more bytes.
+const LONGEST_SUBJECT: usize = 200;
+
 /// A part of a sentence.
 pub(super) struct Clause<'a> {
     /// Where it begins, in bytes.
@@ -16,6 +19,8 @@ pub(super) struct Clause<'a> {
 pub(super) fn clauses(sentence: &str) -> Vec<Clause<'_>> {
     let mut out = Vec::new();
     let mut start = 0;
+    // What was looked at is not looked at again: sentences may be as long as messages.
+    let mut denied = false;
     let mut quoted: Option<char> = None;
     let mut chars = sentence.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -39,17 +44,22 @@ pub(super) fn clauses(sentence: &str) -> Vec<Clause<'_>> {
                 && [" and ", " but ", " - "]
                     .iter()
                     .any(|w| sentence[at..].starts_with(w)));
+        denied |= c == '不' || sentence[at..].starts_with(" not ");
+        if !parts {
+            continue;
+        }
         let before = &sentence[start..at];
-        let joined = (colon && names_a_subject(before))
-            || (before.contains(" not ") && sentence[at..].starts_with(" but "))
-            || (before.contains('不') && sentence[end..].starts_with("而是"));
-        if parts && !joined {
+        let joined = (colon && before.len() <= LONGEST_SUBJECT && names_a_subject(before))
+            || (denied && sentence[at..].starts_with(" but "))
+            || (denied && sentence[end..].starts_with("而是"));
+        if !joined {
             out.push(Clause {
                 start,
                 text: &sentence[start..at],
                 colon,
             });
             start = end;
+            denied = false;
         }
     }
     out.push(Clause {

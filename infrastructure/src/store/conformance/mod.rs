@@ -108,9 +108,9 @@ macro_rules! conformance {
             cancel {
                 cancelling_a_waiting_turn_closes_it_and_the_next_one_starts
                 cancelling_a_running_turn_marks_it_for_its_runner
+                open_turns_are_those_that_have_not_ended_the_newest_first
                 cancelling_what_has_ended_or_never_was_changes_nothing
                 of_a_cancellation_and_a_start_at_once_each_is_told_what_happened
-                open_turns_are_those_that_have_not_ended_the_newest_first
             }
             commit {
                 a_tool_round_is_stored_in_protocol_order_before_the_next_step
