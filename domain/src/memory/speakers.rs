@@ -6,14 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use super::analysis::{fold, is_han, terms};
-use super::sentence::{is_question, sentences};
+use super::analysis::{fold, is_han};
 
 /// A shorter word is no form of a name in Latin script: too many are words. Of Han it takes two.
 const SHORTEST: usize = 3;
-
-/// A sentence with fewer terms tells nothing: greetings, thanks.
-const TELLING: usize = 3;
 
 #[derive(Clone, Debug)]
 struct Form {
@@ -188,20 +184,15 @@ fn tidied(text: &str) -> String {
     out.trim_matches([' ', ',']).to_owned()
 }
 
-/// What of a memory is embedded: its sentences that tell something, without the speakers' names. Where nothing is left, all of the text without them, and
-/// where nothing is left of that either, the text.
+/// What of a memory is embedded: its text without the speakers' names. Where nothing is left, the text.
 ///
-/// A question embeds close to every question, and says nothing of the answer.
+/// All of it: to embed only the sentences that tell something ranks no better.
 pub fn embedding_text<S: AsRef<str>>(
     content: &str,
     speakers: impl IntoIterator<Item = S>,
 ) -> String {
     let bare = Names::new(speakers).without(content);
-    let tells = |sentence: &&str| !is_question(sentence) && terms(sentence).len() >= TELLING;
-    let telling: Vec<&str> = sentences(&bare).into_iter().filter(tells).collect();
-    if !telling.is_empty() {
-        telling.join(" ")
-    } else if bare.is_empty() {
+    if bare.is_empty() {
         content.to_owned()
     } else {
         bare
@@ -255,8 +246,8 @@ mod tests {
         assert_eq!(text("Thanks, Melanie! You too."), "Thanks! You too.");
         assert_eq!(text("Bob, I went to Bob's place"), "I went to place");
         assert_eq!(text("小明，你好"), "，你好");
-        let told = text("Bob, how are you? I painted a lake at sunrise with Melanie. Wow!");
-        assert_eq!(told, "I painted a lake at sunrise with.");
+        let told = text("Bob, how are you? I painted a lake with Melanie. Wow!");
+        assert_eq!(told, "how are you? I painted a lake with. Wow!");
         assert_eq!(text("Melanie"), "Melanie");
         assert_eq!(text("Nothing to  take out"), "Nothing to take out");
         assert_eq!(embedding_text("I am Bob", [""; 0]), "I am Bob");

@@ -199,7 +199,7 @@ fn hybrid_abstains_below_its_threshold_and_min_score_0_switches_that_off() {
     assert_eq!((told(&ranking), ranking.abstained), (vec![1, 2], false));
     let ranking = rank(
         &[
-            candidate(1, "a", 0.4),
+            candidate(1, "a", 0.6),
             candidate(2, "b", 0.06),
             candidate(3, "c", 0.004),
         ],
