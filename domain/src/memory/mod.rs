@@ -8,6 +8,8 @@ mod cues;
 pub mod episodic;
 pub mod forgetting;
 pub mod gate;
+#[cfg(test)]
+mod hostile_text;
 pub mod index;
 pub mod lexical;
 pub mod prompt;

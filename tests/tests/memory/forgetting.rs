@@ -76,16 +76,22 @@ async fn a_chunk_forgotten_before_its_consolidation_teaches_nothing(store: Store
     let session = client.create_session().await;
     client.ask(&session, SAID).await;
     client.until_no_jobs().await;
-    let chunks = holding(&client, "", "300k").await;
-    assert_eq!(chunks.len(), 1, "{chunks:?}");
-    assert_eq!(
-        (&chunks[0]["content"], &chunks[0]["layer"]),
-        (&"My budget is 300k.".into(), &"episodic".into())
-    );
-    forget(&client, &chunks[0]).await;
+    for (part, chunk) in [
+        ("300k", "My budget is 300k."),
+        ("tables", "I prefer answers as tables."),
+    ] {
+        let chunks = holding(&client, "", part).await;
+        assert_eq!(chunks.len(), 1, "{chunks:?}");
+        assert_eq!(
+            (&chunks[0]["content"], &chunks[0]["layer"]),
+            (&chunk.into(), &"episodic".into())
+        );
+        forget(&client, &chunks[0]).await;
+    }
     consolidate(&client, &session, "fence").await;
-    assert_eq!(holding(&client, "", "300k").await, Vec::<Value>::new());
-    assert_unknown(&client, &model, "300k").await;
+    for part in ["300k", "tables"] {
+        assert_unknown(&client, &model, part).await;
+    }
 }
 
 async fn a_forgotten_statement_takes_its_chunk_along_and_leaves_the_others(store: Store) {
