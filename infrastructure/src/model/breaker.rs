@@ -1,6 +1,6 @@
 //! When to stop asking a model that does not answer, and when to try again.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -8,6 +8,7 @@ use tokio::time::Instant;
 /// A circuit breaker: closed, open for a while after failures in a row, then half-open for a single trial.
 #[derive(Debug)]
 pub(super) struct Breaker {
+    what: &'static str,
     threshold: u32,
     pause: Duration,
     state: Mutex<State>,
@@ -33,14 +34,37 @@ pub(super) enum Outcome {
 
 /// Leave to ask. To be given back with the outcome.
 #[derive(Debug)]
-pub(super) struct Pass {
+struct Pass {
     is_trial: bool,
 }
 
+/// An admitted request, which settles with the breaker exactly once, also when its asker goes away half-way.
+#[derive(Debug)]
+pub(super) struct Settlement {
+    breaker: Arc<Breaker>,
+    pass: Option<Pass>,
+}
+
+impl Settlement {
+    /// Only the first outcome counts.
+    pub(super) fn settle(&mut self, outcome: Outcome) {
+        if let Some(pass) = self.pass.take() {
+            self.breaker.settle(pass, outcome, Instant::now());
+        }
+    }
+}
+
+impl Drop for Settlement {
+    fn drop(&mut self) {
+        self.settle(Outcome::Unknown);
+    }
+}
+
 impl Breaker {
-    /// Opens after `threshold` failures in a row (at least 1), for `pause`.
-    pub(super) fn new(threshold: u32, pause: Duration) -> Self {
+    /// For what `what` names in the log. Opens after `threshold` failures in a row (at least 1), for `pause`.
+    pub(super) fn new(what: &'static str, threshold: u32, pause: Duration) -> Self {
         Self {
+            what,
             threshold: threshold.max(1),
             pause,
             state: Mutex::new(State::Closed { failures: 0 }),
@@ -56,8 +80,16 @@ impl Breaker {
         }
     }
 
-    /// Leave to ask, or none.
-    pub(super) fn admit(&self, now: Instant) -> Option<Pass> {
+    /// Leave to ask now, or none.
+    pub(super) fn admitted(breaker: &Arc<Self>) -> Option<Settlement> {
+        let pass = breaker.admit(Instant::now())?;
+        Some(Settlement {
+            breaker: Arc::clone(breaker),
+            pass: Some(pass),
+        })
+    }
+
+    fn admit(&self, now: Instant) -> Option<Pass> {
         let mut state = self.lock();
         match *state {
             State::Closed { .. } => Some(Pass { is_trial: false }),
@@ -71,7 +103,7 @@ impl Breaker {
 
     /// Takes the outcome of what was admitted. What was admitted before the breaker opened says nothing about now.
     #[expect(clippy::needless_pass_by_value, reason = "a pass counts once")]
-    pub(super) fn settle(&self, pass: Pass, outcome: Outcome, now: Instant) {
+    fn settle(&self, pass: Pass, outcome: Outcome, now: Instant) {
         let mut state = self.lock();
         let next = match (*state, pass.is_trial, outcome) {
             (State::Closed { .. }, _, Outcome::Reached)
@@ -91,7 +123,7 @@ impl Breaker {
             (unchanged, _, _) => unchanged,
         };
         if matches!(next, State::Open { .. }) != matches!(*state, State::Open { .. }) {
-            tracing::warn!(from = ?*state, to = ?next, "the model's circuit breaker changed");
+            tracing::warn!(of = self.what, from = ?*state, to = ?next, "a circuit breaker changed");
         }
         *state = next;
     }

@@ -13,7 +13,7 @@ use tidemark_domain::window::TokenCounter;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
-use super::breaker::{Breaker, Outcome, Pass};
+use super::breaker::{Breaker, Outcome};
 
 /// The gateway's limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,11 @@ impl Gateway {
                 options.max_concurrent.clamp(1, Semaphore::MAX_PERMITS),
             )),
             queue_wait: options.queue_wait,
-            breaker: Arc::new(Breaker::new(options.failures_to_open, options.open_for)),
+            breaker: Arc::new(Breaker::new(
+                "model",
+                options.failures_to_open,
+                options.open_for,
+            )),
         }
     }
 }
@@ -71,30 +75,10 @@ impl fmt::Debug for Gateway {
     }
 }
 
-/// Settles with the breaker exactly once, also when the answer is dropped half-way.
-struct Settlement {
-    breaker: Arc<Breaker>,
-    pass: Option<Pass>,
-}
-
-impl Settlement {
-    fn settle(&mut self, outcome: Outcome) {
-        if let Some(pass) = self.pass.take() {
-            self.breaker.settle(pass, outcome, Instant::now());
-        }
-    }
-
-    fn failed(&mut self, error: &ModelError) {
-        self.settle(match error {
-            ModelError::Unavailable(_) | ModelError::Silent(_) => Outcome::Failed,
-            _ => Outcome::Reached,
-        });
-    }
-}
-
-impl Drop for Settlement {
-    fn drop(&mut self) {
-        self.settle(Outcome::Unknown);
+fn outcome(error: &ModelError) -> Outcome {
+    match error {
+        ModelError::Unavailable(_) | ModelError::Silent(_) => Outcome::Failed,
+        _ => Outcome::Reached,
     }
 }
 
@@ -124,14 +108,11 @@ impl ChatModel for Gateway {
         let Ok(Ok(permit)) = timeout(self.queue_wait, queued).await else {
             return Err(ModelError::RateLimited { retry_after: None });
         };
-        let mut settlement = Settlement {
-            pass: Some(self.breaker.admit(Instant::now()).ok_or_else(paused)?),
-            breaker: Arc::clone(&self.breaker),
-        };
+        let mut settlement = Breaker::admitted(&self.breaker).ok_or_else(paused)?;
         let mut answer = match self.model.answer(request).await {
             Ok(answer) => answer,
             Err(error) => {
-                settlement.failed(&error);
+                settlement.settle(outcome(&error));
                 return Err(error);
             }
         };
@@ -141,7 +122,7 @@ impl ChatModel for Gateway {
                 match &event {
                     Ok(ModelEvent::Finished { .. }) => settlement.settle(Outcome::Reached),
                     Ok(_) => {}
-                    Err(error) => settlement.failed(error),
+                    Err(error) => settlement.settle(outcome(error)),
                 }
                 yield event;
             }

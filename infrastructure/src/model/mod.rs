@@ -4,11 +4,17 @@
 //! [`ChatModel`](tidemark_application::ports::model::ChatModel). The [`gateway`] goes around any of them.
 
 mod breaker;
+mod endpoint;
 pub mod gateway;
+pub mod key;
 pub mod offline;
 pub mod openai;
+mod refusal;
+mod retry;
 pub mod tls;
 pub mod tokens;
 
+#[cfg(test)]
+mod scripted;
 #[cfg(test)]
 mod testing;

@@ -11,18 +11,16 @@ use tidemark_application::ports::model::{ModelError, ModelRequest, ModelStream};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::body::BodyReader;
-use super::retry::{LONGEST_WAIT, backoff, is_transient, retry_after};
 use super::wire::{self, Dialect};
-use super::{ApiKey, OpenAiOptions, SetupError};
-use crate::model::tls;
+use super::{OpenAiOptions, SetupError};
+use crate::model::endpoint::endpoint;
+use crate::model::key::ApiKey;
+use crate::model::retry::{LONGEST_WAIT, backoff, is_transient, retry_after};
+use crate::model::{refusal, tls};
 use crate::system::SystemClock;
 
 /// How long the usage may stay behind the finish reason; some servers keep the connection open and never send it.
 const USAGE_GRACE: Duration = Duration::from_secs(2);
-
-/// How much of a refusal is read, and for how long, to learn what is refused.
-const REFUSAL_BYTES: usize = 64 * 1024;
-const REFUSAL_TIME: Duration = Duration::from_secs(5);
 
 /// A client of one server.
 pub(super) struct Client {
@@ -49,7 +47,8 @@ enum Retry {
 
 impl Client {
     pub(super) fn new(options: OpenAiOptions) -> Result<Self, SetupError> {
-        let url = completions_url(&options.base_url)?;
+        let url =
+            endpoint(&options.base_url, &["chat", "completions"]).map_err(SetupError::BaseUrl)?;
         let http = tls::client_builder(url.scheme() == "https")
             .connect_timeout(options.connect_timeout)
             .redirect(reqwest::redirect::Policy::none()) // a redirected POST would lose its body or show the key to another host
@@ -114,15 +113,15 @@ impl Client {
                     retry: asked.map_or(Retry::Usual, Retry::After),
                 });
             }
-            let refusal = refusal_text(response).await;
+            let text = refusal::text(response).await;
             if status == StatusCode::BAD_REQUEST
-                && let Some(corrected) = dialect.corrected_by(&refusal)
+                && let Some(corrected) = dialect.corrected_by(&text)
             {
                 tracing::info!(model = %self.options.name, ?corrected, "the model's server speaks another dialect");
                 *self.dialect.lock().unwrap_or_else(PoisonError::into_inner) = corrected;
                 continue;
             }
-            let code = redact(wire::code_in(&refusal), self.options.api_key.as_ref());
+            let code = refusal::code(&text, self.options.api_key.as_ref());
             tracing::warn!(model = %self.options.name, status = status.as_u16(), code, "the model refused");
             return Err(Failure {
                 error: ModelError::Refused {
@@ -217,89 +216,9 @@ impl Client {
     }
 }
 
-/// `{base}/chat/completions`, with the base's query, which one vendor needs.
-fn completions_url(base: &str) -> Result<reqwest::Url, SetupError> {
-    let mut url = reqwest::Url::parse(base).map_err(|_| SetupError::BaseUrl("it is no URL"))?;
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(SetupError::BaseUrl(
-            "it must begin with http:// or https://",
-        ));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(SetupError::BaseUrl(
-            "it must hold no credentials; the key has a setting of its own",
-        ));
-    }
-    url.path_segments_mut()
-        .map_err(|()| SetupError::BaseUrl("it has no path"))?
-        .pop_if_empty()
-        .extend(["chat", "completions"]);
-    Ok(url)
-}
-
-async fn refusal_text(mut response: Response) -> String {
-    let mut bytes = Vec::new();
-    let _ = timeout(REFUSAL_TIME, async {
-        while let Ok(Some(chunk)) = response.chunk().await {
-            bytes.extend_from_slice(&chunk[..chunk.len().min(REFUSAL_BYTES - bytes.len())]);
-            if bytes.len() == REFUSAL_BYTES {
-                break;
-            }
-        }
-    })
-    .await;
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 fn redacted(error: ModelError, key: Option<&ApiKey>) -> ModelError {
     match error {
-        ModelError::Reported(code) => ModelError::Reported(redact(code, key)),
+        ModelError::Reported(code) => ModelError::Reported(refusal::redacted(code, key)),
         other => other,
-    }
-}
-
-/// A server that puts the key into an error's code must not bring it into a log.
-fn redact(code: String, key: Option<&ApiKey>) -> String {
-    match key {
-        Some(key) if code.contains(key.expose()) => wire::UNSPECIFIED.to_owned(),
-        _ => code,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-    use super::*;
-
-    #[test]
-    fn the_path_is_appended_whatever_the_base_ends_with() {
-        for (base, url) in [
-            ("http://a/v1", "http://a/v1/chat/completions"),
-            ("http://a/v1/", "http://a/v1/chat/completions"),
-            ("https://a:8443", "https://a:8443/chat/completions"),
-            (
-                "https://a/x?api-version=3",
-                "https://a/x/chat/completions?api-version=3",
-            ),
-        ] {
-            assert_eq!(completions_url(base).unwrap().as_str(), url);
-        }
-    }
-
-    #[test]
-    fn a_base_that_cannot_work_is_refused_without_being_repeated() {
-        for base in [
-            "",
-            "a/v1",
-            "ftp://a",
-            "http://name:s3cret@a/v1",
-            "mailto:x@y",
-        ] {
-            let error = completions_url(base).unwrap_err().to_string();
-            assert!(
-                !error.contains("s3cret") && error.contains("base URL"),
-                "{error}"
-            );
-        }
     }
 }

@@ -10,8 +10,8 @@ use tidemark_domain::tool::{Effect, TimeoutClass, ToolCall, ToolPolicy, ToolSpec
 use tidemark_domain::turn::FinishReason;
 use tokio::time::Instant;
 
-use super::scripted::{Server, Step, answer, events};
 use super::*;
+use crate::model::scripted::{Server, Step, answer, events};
 use crate::model::testing::{asked, said};
 
 const KEY: &str = "sk-s3cret";

@@ -7,7 +7,6 @@ mod assemble;
 mod body;
 mod calls;
 mod client;
-mod retry;
 mod sse;
 mod wire;
 
@@ -19,28 +18,8 @@ use tidemark_application::ports::model::{ChatModel, ModelError, ModelRequest, Mo
 use tidemark_domain::window::{EstimateCounter, TokenCounter};
 
 use self::client::Client;
-
-/// A secret that is sent to the model's server and shown to nobody else.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ApiKey(String);
-
-impl ApiKey {
-    /// Wraps a key; none if it is blank.
-    pub fn new(key: &str) -> Option<Self> {
-        let key = key.trim();
-        (!key.is_empty()).then(|| Self(key.to_owned()))
-    }
-
-    fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ApiKey(…)")
-    }
-}
+pub(super) use self::wire::{UNSPECIFIED, code_in};
+use super::key::ApiKey;
 
 /// How to reach a model.
 #[derive(Clone, Debug)]
@@ -108,9 +87,7 @@ pub struct OpenAiModel {
 impl OpenAiModel {
     /// Checks the options and makes a client; asks nothing yet.
     pub fn new(options: OpenAiOptions) -> Result<Self, SetupError> {
-        if let Some(key) = &options.api_key
-            && !key.expose().bytes().all(|b| b.is_ascii_graphic())
-        {
+        if options.api_key.as_ref().is_some_and(|k| !k.can_be_sent()) {
             return Err(SetupError::ApiKey);
         }
         Ok(Self {
@@ -151,7 +128,5 @@ impl ChatModel for OpenAiModel {
 mod fixtures;
 #[cfg(test)]
 mod http_tests;
-#[cfg(test)]
-mod scripted;
 #[cfg(test)]
 mod splits;

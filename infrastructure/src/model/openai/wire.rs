@@ -322,10 +322,10 @@ fn error_code(error: &Map<String, Value>) -> String {
 }
 
 /// The code of an error that names none.
-pub(super) const UNSPECIFIED: &str = "unspecified";
+pub(in crate::model) const UNSPECIFIED: &str = "unspecified";
 
 /// The code in the body of an error, whatever that body is.
-pub(super) fn code_in(body: &str) -> String {
+pub(in crate::model) fn code_in(body: &str) -> String {
     match chunk(body) {
         Err(ChunkError::Reported(code)) => code,
         _ => serde_json::from_str::<Map<String, Value>>(body)

@@ -1,4 +1,4 @@
-//! A server of raw TCP for this folder's tests: it says exactly the bytes it is told, when it is told.
+//! A server of raw TCP for tests of adapters: it says exactly the bytes it is told, when it is told.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 /// A step of an answer.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// These bytes.
     Bytes(Vec<u8>),
     /// Nothing for so long.
@@ -23,7 +23,7 @@ pub(super) enum Step {
 }
 
 /// An answer with this status line, these header lines, and a body that ends with the connection.
-pub(super) fn answer(status: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Vec<Step> {
+pub(crate) fn answer(status: &str, headers: &[&str], body: impl AsRef<[u8]>) -> Vec<Step> {
     let mut head = format!("HTTP/1.1 {status}\r\nconnection: close\r\n");
     for header in headers {
         head.push_str(header);
@@ -37,7 +37,7 @@ pub(super) fn answer(status: &str, headers: &[&str], body: impl AsRef<[u8]>) -> 
 }
 
 /// A good answer of an event stream.
-pub(super) fn events(body: impl AsRef<[u8]>) -> Vec<Step> {
+pub(crate) fn events(body: impl AsRef<[u8]>) -> Vec<Step> {
     answer("200 OK", &["content-type: text/event-stream"], body)
 }
 
@@ -49,15 +49,15 @@ struct Seen {
 
 /// The running server; it stops when dropped.
 #[derive(Debug)]
-pub(super) struct Server {
-    pub(super) base_url: String,
+pub(crate) struct Server {
+    pub(crate) base_url: String,
     seen: Arc<Mutex<Seen>>,
     serving: JoinHandle<()>,
 }
 
 impl Server {
     /// Gives one answer to each connection, the last one again and again.
-    pub(super) async fn start(answers: impl IntoIterator<Item = Vec<Step>>) -> Self {
+    pub(crate) async fn start(answers: impl IntoIterator<Item = Vec<Step>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
         let seen = Arc::new(Mutex::new(Seen::default()));
@@ -84,12 +84,12 @@ impl Server {
     }
 
     /// The requests so far: head and body.
-    pub(super) fn requests(&self) -> Vec<String> {
+    pub(crate) fn requests(&self) -> Vec<String> {
         self.seen.lock().unwrap().requests.clone()
     }
 
     /// How often a client hung up while the server waited for it.
-    pub(super) fn hang_ups(&self) -> usize {
+    pub(crate) fn hang_ups(&self) -> usize {
         self.seen.lock().unwrap().hang_ups
     }
 }
