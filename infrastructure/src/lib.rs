@@ -3,6 +3,7 @@
 //! To add an adapter: a folder named for what it adapts to, implementing a port of `tidemark-application`; a line of wiring in
 //! `tidemark-interface`. A store must pass the conformance suite.
 
+pub mod embed;
 pub mod events;
 pub mod model;
 pub mod store;

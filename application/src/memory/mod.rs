@@ -5,3 +5,4 @@ pub mod fresh;
 pub mod indexes;
 pub mod recall;
 pub mod remember;
+pub mod watched_embedder;

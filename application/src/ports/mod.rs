@@ -8,6 +8,7 @@
 //! one line of wiring in `tidemark-interface`.
 
 pub mod clock;
+pub mod embedder;
 pub mod events;
 pub mod ids;
 pub mod jobs;

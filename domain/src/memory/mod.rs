@@ -5,6 +5,7 @@ pub mod chunk;
 pub mod conflict;
 pub mod consolidation;
 mod cues;
+pub mod embedding;
 pub mod episodic;
 pub mod forgetting;
 pub mod gate;

@@ -5,6 +5,7 @@
 
 mod breaker;
 mod endpoint;
+pub(crate) mod exchange;
 pub mod gateway;
 pub mod key;
 pub mod offline;
@@ -15,6 +16,6 @@ pub mod tls;
 pub mod tokens;
 
 #[cfg(test)]
-mod scripted;
+pub(crate) mod scripted;
 #[cfg(test)]
 mod testing;

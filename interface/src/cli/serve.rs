@@ -38,7 +38,11 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn Error>> {
         store.close().await;
         return Err(error.into());
     }
-    match wiring::wire(settings, store.store()) {
+    let wired = match wiring::embedder(settings).await {
+        Ok(embedder) => wiring::wire(settings, store.store(), embedder),
+        Err(error) => Err(error),
+    };
+    match wired {
         Ok(wired) => Ok(lifecycle::run(settings, listener, wired, &store).await?),
         Err(error) => {
             store.close().await;

@@ -311,14 +311,14 @@ mod tests {
     #[test]
     fn everything_that_is_wrong_is_told_at_once() {
         let refused = read(
-            "colour = 1\n[stream]\nheartbeat_secons = 3\n[embedder]\nkind = \"local\"",
+            "colour = 1\n[stream]\nheartbeat_secons = 3\n[colours]\nkind = \"local\"",
             &[("TIDEMARK_LISTEN", "nowhere")],
         )
         .unwrap_err();
         for told in [
             "colour in t.toml",
             "stream.heartbeat_secons",
-            "embedder.kind in t.toml is unknown; the sections are",
+            "colours.kind in t.toml is unknown; the sections are",
             "listen is \"nowhere\"",
         ] {
             assert!(refused.contains(told), "{refused}");
@@ -331,7 +331,7 @@ mod tests {
             "",
             &[
                 ("TIDEMARK_PORT", "tcp://10.0.0.1:80"),
-                ("TIDEMARK_EMBEDDER__KIND", "none"),
+                ("TIDEMARK_COLOURS__KIND", "none"),
                 ("HOME", "/"),
             ],
         )
@@ -358,6 +358,36 @@ mod tests {
         assert!(refused.contains("model.name"), "{refused}");
         let refused = read("", &[("TIDEMARK_MODEL__NAME", "x")]).unwrap_err();
         assert!(refused.contains("model.base_url"), "{refused}");
+    }
+
+    #[test]
+    fn an_embedder_needs_what_its_kind_needs() {
+        for (file, told) in [
+            (
+                "[embedder]\nkind = \"openai\"\nname = \"m\"",
+                "embedder.base_url is unset while embedder.kind is openai",
+            ),
+            (
+                "[embedder]\nkind = \"openai\"\nbase_url = \"http://a/v1\"",
+                "embedder.name is unset while embedder.kind is openai",
+            ),
+            (
+                "[embedder]\nkind = \"local\"",
+                "embedder.path is unset while embedder.kind is local",
+            ),
+            (
+                "[embedder]\nkind = \"onnx\"",
+                "embedder.kind is \"onnx\" in t.toml; allowed: none, openai or local",
+            ),
+        ] {
+            let refused = read(file, &[]).unwrap_err();
+            assert!(refused.contains(told), "{refused}");
+        }
+        let prefixed = read("", &[("TIDEMARK_EMBEDDER__QUERY_PREFIX", "query: ")]).unwrap();
+        assert_eq!(
+            prefixed.settings.embedder.query_prefix.as_deref(),
+            Some("query: ")
+        );
     }
 
     #[test]

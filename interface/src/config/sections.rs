@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use tidemark_application::settings as defaults;
 use tidemark_application::settings::Intro;
+use tidemark_domain::memory::embedding::MAX_DIMENSION;
 use tidemark_domain::memory::scoring::Profile;
 
 use super::describe::{Field, Section};
 use super::load::{Limit, Source};
 use super::setting::{
-    AuthMode, HttpUrl, LogFilter, LogFormat, Secret, Setting, StoreUrl, Temperature,
+    AuthMode, EmbedderKind, HttpUrl, LogFilter, LogFormat, Secret, Setting, StoreUrl, Temperature,
 };
 
 macro_rules! limit {
@@ -87,6 +88,8 @@ tree! {
     auth: Auth;
     /// The language model.
     model: Model;
+    /// The embedder.
+    embedder: Embedder;
     /// What the model is told.
     prompt: Prompt;
     /// How memories are found.
@@ -172,6 +175,36 @@ section! {
 }
 
 section! {
+    /// Embeddings, by which recall finds what is said in other words. Without an embedder recall works by words and times alone. Vectors are stored
+    /// for each model; after a change of model all memories are embedded anew in the background.
+    Embedder "embedder" {
+        /// "none"; "openai": any server with OpenAI's `/embeddings`; "local": a model of BERT's family, computed in this process.
+        kind: EmbedderKind = EmbedderKind::None;
+        /// For "openai": where the server is, ending in /v1.
+        base_url: Option<HttpUrl> = None;
+        /// For "openai": the model's name there. For "local": what its vectors are stored under; while unset, the directory's name and a
+        /// fingerprint of the model.
+        name: Option<String> = None;
+        /// For "openai": sent as a bearer token.
+        api_key: Option<Secret> = None;
+        /// For "local": a directory with `config.json`, `tokenizer.json` and `model.safetensors`, as sentence-transformers lays it out.
+        path: Option<PathBuf> = None;
+        /// Precedes each question, for models that are trained so: e5 wants "query: ".
+        query_prefix: Option<String> = None;
+        /// Precedes each memory: e5 wants "passage: ".
+        passage_prefix: Option<String> = None;
+        /// For "openai": how many numbers a vector is to have, for models that can shorten theirs; 0 leaves it to the model.
+        dimensions: usize = 0, 0..=MAX_DIMENSION;
+        /// The most memories that are embedded in one request.
+        batch: usize = 32, 1..=256;
+        /// How long such a request may take, with its retries.
+        timeout_ms: u64 = 30_000, 100..=600_000;
+        /// For "local": how many threads compute.
+        threads: usize = 2, 1..=64;
+    }
+}
+
+section! {
     /// What the model is told. `{agent}` stands for the agent's name in all texts.
     Prompt "prompt" {
         /// How the assistant is called.
@@ -194,6 +227,8 @@ section! {
         profile: Profile = Profile::Hybrid;
         /// How long recall may take within a turn; then the turn goes on without it.
         timeout_seconds: u64 = 2, 1..=60;
+        /// How long a question may take to be embedded; then recall goes on by words and times.
+        embed_timeout_ms: u64 = 300, 10..=10_000;
         /// The most standing preferences that reach every prompt.
         max_preferences: usize = 12, 0..=100;
         /// The most memories that are scored in full for a question.
@@ -294,6 +329,24 @@ impl Settings {
                 "model.max_output_tokens is {}; allowed: less than model.context_tokens, which is {}",
                 model.max_output_tokens, model.context_tokens
             ));
+        }
+        let embedder = &self.embedder;
+        let mut needs = |field: &str, kind: &str| {
+            wrong.push(format!(
+                "embedder.{field} is unset while embedder.kind is {kind}; allowed: a value"
+            ));
+        };
+        match embedder.kind {
+            EmbedderKind::OpenAi => {
+                if embedder.base_url.is_none() {
+                    needs("base_url", "openai");
+                }
+                if embedder.name.is_none() {
+                    needs("name", "openai");
+                }
+            }
+            EmbedderKind::Local if embedder.path.is_none() => needs("path", "local"),
+            EmbedderKind::Local | EmbedderKind::None => {}
         }
         wrong
     }

@@ -104,6 +104,7 @@ texts! {
     Profile: "hybrid, decay or recency", Profile::parse, |p: &Profile| p.as_str().to_owned();
     AuthMode: "none (keys and jwt are not available in this version)", |t: &str| (t == "none").then_some(AuthMode::None), |_| "none".to_owned();
     LogFilter: "error, warn, info, debug, trace or off, or such for parts of the program, as in info,tidemark_interface=debug", LogFilter::of, |f: &LogFilter| f.0.clone();
+    EmbedderKind: "none, openai or local", EmbedderKind::of, |k: &EmbedderKind| k.as_str().to_owned();
     LogFormat: "text or json", LogFormat::of, |f: &LogFormat| f.as_str().to_owned();
 }
 
@@ -129,6 +130,33 @@ impl LogFilter {
         text.split(',')
             .all(has_level)
             .then(|| Self(text.trim().to_owned()))
+    }
+}
+
+/// What embeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmbedderKind {
+    /// Nothing.
+    None,
+    /// A server with OpenAI's protocol.
+    OpenAi,
+    /// A model that is computed here.
+    Local,
+}
+
+impl EmbedderKind {
+    fn of(text: &str) -> Option<Self> {
+        [Self::None, Self::OpenAi, Self::Local]
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::OpenAi => "openai",
+            Self::Local => "local",
+        }
     }
 }
 

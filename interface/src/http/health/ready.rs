@@ -17,6 +17,10 @@ pub struct Readiness {
     /// `ok`: the store answers and is migrated.
     #[schema(examples("ok"))]
     pub store: String,
+    /// `none`: no embedder is set. `ok`: its last request was answered. `unavailable`: it was not; memory is found by words and times
+    /// meanwhile.
+    #[schema(examples("ok"))]
+    pub embedder: String,
 }
 
 /// Whether the server can do its work
@@ -44,5 +48,11 @@ pub async fn readyz(State(app): State<App>) -> Result<Json<Readiness>, Problem> 
     Ok(Json(Readiness {
         status: "ready".to_owned(),
         store: "ok".to_owned(),
+        embedder: match &app.embedder {
+            None => "none",
+            Some(embedder) if embedder.is_well() => "ok",
+            Some(_) => "unavailable",
+        }
+        .to_owned(),
     }))
 }
