@@ -13,7 +13,7 @@ use tidemark_application::chat::service::Chat;
 use tidemark_application::memory::forget::Forget;
 use tidemark_application::memory::recall::Recall;
 use tidemark_application::memory::remember::Remember;
-use tidemark_application::memory::watched_embedder::WatchedEmbedder;
+use tidemark_application::memory::watched_embedder::Embedders;
 use tidemark_application::ports::clock::Clock;
 use tidemark_application::ports::ids::Ids;
 use tidemark_application::ports::store::Store;
@@ -51,8 +51,8 @@ pub struct Shared {
     pub import: Import,
     /// Forgetting.
     pub forget: Forget,
-    /// The embedder, where there is one.
-    pub embedder: Option<Arc<WatchedEmbedder>>,
+    /// The embedders, where there are any.
+    pub embedders: Embedders,
     /// The store, for plain reads and lists.
     pub store: Arc<dyn Store>,
     /// Makes ids.

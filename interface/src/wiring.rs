@@ -8,9 +8,10 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tidemark_application::chat::service::{Chat, ChatParts};
 use tidemark_application::learning::worker::Workers;
 use tidemark_application::memory::forget::Forget;
+use tidemark_application::memory::query_vectors::QueryVectors;
 use tidemark_application::memory::recall::Recall;
 use tidemark_application::memory::remember::Remember;
-use tidemark_application::memory::watched_embedder::WatchedEmbedder;
+use tidemark_application::memory::watched_embedder::Embedders;
 use tidemark_application::ports::clock::Clock;
 use tidemark_application::ports::ids::Ids;
 use tidemark_application::ports::model::ChatModel;
@@ -42,7 +43,7 @@ use crate::event_log::EventLogFile;
 
 mod embedder;
 
-pub use self::embedder::embedder;
+pub use self::embedder::embedders;
 
 /// How often an idle worker looks for work that nobody told it of: retries whose time has come, what a lost process left.
 const WORK_POLL: Duration = Duration::from_secs(1);
@@ -182,7 +183,7 @@ pub struct Wired {
 pub fn wire(
     settings: &Settings,
     store: Arc<dyn Store>,
-    embedder: Option<Arc<WatchedEmbedder>>,
+    embedders: &Embedders,
 ) -> Result<Wired, WiringError> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn Ids> = Arc::new(UuidV7::default());
@@ -193,12 +194,17 @@ pub fn wire(
     let event_log = event_log(&settings.stream, &clock)?;
     let metrics = metrics()?;
 
-    let recall = Arc::new(Recall::new(
+    let questions = QueryVectors::new(
+        embedders.all(),
+        Duration::from_millis(settings.recall.embed_timeout_ms),
+    );
+    let recall = Recall::new(
         Arc::clone(&store),
         Arc::clone(&clock),
         Arc::new(EstimateCounter),
         recall_settings(settings),
-    ));
+    );
+    let recall = Arc::new(recall.with_questions(questions));
     let learning = learning_settings(settings);
     let chat = Chat::new(ChatParts {
         store: Arc::clone(&store),
@@ -219,12 +225,14 @@ pub fn wire(
         ids: Arc::clone(&ids),
         clock: Arc::clone(&clock),
         work: Arc::clone(&work),
+        embedder: embedders.present.clone(),
         settings: learning,
     };
     let app = App(Arc::new(Shared {
         chat,
         recall,
-        remember: Remember::new(Arc::clone(&store), Arc::clone(&ids), Arc::clone(&clock)),
+        remember: Remember::new(Arc::clone(&store), Arc::clone(&ids), Arc::clone(&clock))
+            .with_embedding(embedders.present.is_some()),
         import: Import::new(
             Arc::clone(&store),
             Arc::clone(&ids),
@@ -237,7 +245,7 @@ pub fn wire(
             recall_settings(settings).unindexed,
         ),
         owners: Owners::new(Arc::clone(&store)),
-        embedder,
+        embedders: embedders.clone(),
         store,
         ids,
         clock,

@@ -4,7 +4,8 @@ CREATE TABLE jobs (
     tenant_id uuid NOT NULL,
     owner_id bigint NOT NULL,
     id uuid NOT NULL,
-    session_id uuid NOT NULL,
+    -- None for work on all that the owner has.
+    session_id uuid,
     kind text NOT NULL,
     state text NOT NULL CHECK (state IN ('pending', 'running', 'failed')),
     attempts integer NOT NULL DEFAULT 0,
@@ -18,8 +19,8 @@ CREATE TABLE jobs (
     FOREIGN KEY (tenant_id, owner_id, session_id) REFERENCES sessions ON DELETE CASCADE,
     CHECK ((state = 'running') = (lease_until IS NOT NULL))
 );
--- At most one of a kind is pending for a session (A13).
-CREATE UNIQUE INDEX jobs_pending ON jobs (tenant_id, owner_id, session_id, kind) WHERE state = 'pending';
+-- At most one of a kind is pending for a session, or for the owner (A13).
+CREATE UNIQUE INDEX jobs_pending ON jobs (tenant_id, owner_id, session_id, kind) NULLS NOT DISTINCT WHERE state = 'pending';
 CREATE INDEX jobs_by_session ON jobs (tenant_id, owner_id, session_id);
 -- Jobs are governed by tenant.
 CREATE INDEX jobs_by_creation ON jobs (tenant_id, created_at DESC, id DESC);
@@ -33,7 +34,7 @@ CREATE POLICY tenant ON jobs TO tidemark_app
     WITH CHECK (tenant_id = (SELECT tidemark_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON jobs TO tidemark_app;
 
-CREATE FUNCTION tidemark_claim_job(lease interval)
+CREATE FUNCTION tidemark_claim_job(kinds text[], lease interval)
 RETURNS TABLE (tenant_id uuid, owner_id bigint, job_id uuid)
 LANGUAGE sql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, public, pg_temp
@@ -42,7 +43,7 @@ AS $$
     WITH due AS MATERIALIZED (
         SELECT d.tenant_id, d.owner_id, d.id
         FROM jobs d
-        WHERE d.run_at <= statement_timestamp()
+        WHERE d.run_at <= statement_timestamp() AND d.kind = ANY (kinds)
             AND (d.state = 'pending' OR (d.state = 'running' AND d.lease_until <= statement_timestamp()))
         ORDER BY d.run_at, d.id
         LIMIT 1
@@ -54,8 +55,8 @@ AS $$
     WHERE j.tenant_id = due.tenant_id AND j.owner_id = due.owner_id AND j.id = due.id
     RETURNING j.tenant_id, j.owner_id, j.id
 $$;
-REVOKE ALL ON FUNCTION tidemark_claim_job(interval) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION tidemark_claim_job(interval) TO tidemark_app;
+REVOKE ALL ON FUNCTION tidemark_claim_job(text[], interval) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tidemark_claim_job(text[], interval) TO tidemark_app;
 
 CREATE FUNCTION tidemark_count_jobs() RETURNS TABLE (kind text, state text, number bigint)
 LANGUAGE sql STABLE SECURITY DEFINER

@@ -180,6 +180,11 @@ impl Server {
         &self.settings["TIDEMARK_STORE__URL"]
     }
 
+    /// The settings it was started with.
+    pub fn settings(&self) -> &BTreeMap<String, String> {
+        &self.settings
+    }
+
     /// Changes a setting for the next start.
     pub fn set(&mut self, name: &str, value: &str) {
         self.settings.insert(name.to_owned(), value.to_string());

@@ -129,14 +129,14 @@ async fn nothing_that_was_said_is_in_traces_or_logs() {
     client
         .post(
             "/v1/memories",
-            &json!({"content": "The pangolin sleeps in the orangery."}),
+            &json!({"content": "The old pangolin sleeps in the orangery at night."}),
         )
         .await
         .expect(201);
     let turn = client
         .post_turn(
             &session,
-            "Where does the pangolin sleep? [[text=Xylophone_zeppelin]]",
+            "Where does the old pangolin sleep at night? [[text=Xylophone_zeppelin]]",
         )
         .await;
     client.read_turn(&turn).await.assert_complete();

@@ -5,6 +5,7 @@ use tidemark_domain::ids::Timestamp;
 use tidemark_domain::memory::consolidation;
 use tidemark_domain::session::Message;
 
+use super::embed::embed_job;
 use crate::memory::remember;
 use crate::ports::ids::Ids;
 use crate::ports::jobs::{ClaimedJob, JobKind, JobWriteError, NewJob};
@@ -21,7 +22,7 @@ pub async fn consolidate(
     ids: &dyn Ids,
     claim: &ClaimedJob,
     snapshot: &LearningSnapshot,
-    settings: &LearningSettings,
+    (settings, embeds): (&LearningSettings, bool),
     now: Timestamp,
 ) -> Result<(), JobWriteError> {
     let owner = claim.job.owner;
@@ -46,10 +47,11 @@ pub async fn consolidate(
     let decided = consolidation::consolidate(&behind, &existing, &[], now, &mut || ids.memory());
     let more = boundary::is_due(session.message_count, to_seq, settings.threshold)
         && to_seq < snapshot.last_closed;
-    let jobs = more.then(|| NewJob {
+    let mut jobs = embed_job(ids, embeds && !decided.new.is_empty());
+    jobs.extend(more.then(|| NewJob {
         id: ids.job(),
         kind: JobKind::Consolidate,
-    });
+    }));
     store
         .commit_consolidation(
             claim,
@@ -68,7 +70,7 @@ pub async fn consolidate(
                         sources,
                     })
                     .collect(),
-                jobs: jobs.into_iter().collect(),
+                jobs,
                 now,
             },
         )

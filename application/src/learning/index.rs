@@ -3,13 +3,16 @@
 use tidemark_domain::ids::Timestamp;
 use tidemark_domain::memory::episodic;
 
+use super::embed::embed_job;
 use crate::memory::remember;
 use crate::ports::ids::Ids;
 use crate::ports::jobs::{ClaimedJob, JobKind, JobWriteError, NewJob};
 use crate::ports::learning::{IndexCommit, LearningSnapshot};
+use crate::ports::memories::IndexedMemory;
 use crate::ports::store::Store;
 
-/// Indexes what came since the last time, at most `batch` messages; the rest is a job of its own.
+/// Indexes what came since the last time, at most `batch` messages; the rest is a job of its own. What is stored is embedded then, where there
+/// is an embedder.
 ///
 /// # Errors
 /// When the claim is lost, something moved, or the store failed.
@@ -18,7 +21,7 @@ pub async fn index(
     ids: &dyn Ids,
     claim: &ClaimedJob,
     snapshot: &LearningSnapshot,
-    batch: u32,
+    (batch, embeds): (u32, bool),
     now: Timestamp,
 ) -> Result<(), JobWriteError> {
     let owner = claim.job.owner;
@@ -39,17 +42,18 @@ pub async fn index(
         return store.finish_job(claim).await;
     };
     let to_seq = last.message.seq;
-    let memories = messages
+    let memories: Vec<IndexedMemory> = messages
         .iter()
         .filter(|m| !m.cancelled)
         .flat_map(|m| episodic::memories(&m.message, now))
         .map(remember::index)
         .collect();
     let more = to_seq < snapshot.last_closed;
-    let jobs = more.then(|| NewJob {
+    let mut jobs = embed_job(ids, embeds && !memories.is_empty());
+    jobs.extend(more.then(|| NewJob {
         id: ids.job(),
         kind: JobKind::Index,
-    });
+    }));
     store
         .commit_index(
             claim,
@@ -58,7 +62,7 @@ pub async fn index(
                 from_seq,
                 to_seq,
                 memories,
-                jobs: jobs.into_iter().collect(),
+                jobs,
                 now,
             },
         )

@@ -1,5 +1,7 @@
 //! What runs behind the boundary: derived work, claimed from the outbox, decided in the domain, applied exactly once.
 
 pub mod consolidate;
+pub mod embed;
+pub mod embedding_lane;
 pub mod index;
 pub mod worker;

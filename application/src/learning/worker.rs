@@ -11,11 +11,13 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use super::consolidate::consolidate;
+use super::embed::{Embedded, embed};
 use super::index::index;
+use crate::memory::watched_embedder::WatchedEmbedder;
 use crate::ports::clock::Clock;
 use crate::ports::ids::Ids;
-use crate::ports::jobs::{ClaimedJob, JobKind, JobWriteError};
-use crate::ports::store::Store;
+use crate::ports::jobs::{ClaimedJob, JobKind, JobWriteError, Lane};
+use crate::ports::store::{Store, StoreResult};
 use crate::settings::LearningSettings;
 
 /// How often a worker decides anew when something moved under it, before it lets the job rest.
@@ -23,6 +25,12 @@ const CONFLICT_TRIES: u32 = 5;
 
 /// How often a lease is renewed within its length: two renewals may fail before it lapses.
 const RENEWALS_A_LEASE: u32 = 3;
+
+/// How many owners' memories are embedded at once by this process.
+const EMBEDDING_WORKERS: usize = 2;
+
+/// How long a job rests that nobody here can do.
+const WITHOUT_EMBEDDER: Duration = Duration::from_mins(5);
 
 /// What workers are made of.
 #[derive(Clone)]
@@ -35,6 +43,8 @@ pub struct Workers {
     pub clock: Arc<dyn Clock>,
     /// Told when work was enqueued.
     pub work: Arc<Notify>,
+    /// Embeds memories; without one there is no such work.
+    pub embedder: Option<Arc<WatchedEmbedder>>,
     /// How derived work runs.
     pub settings: LearningSettings,
 }
@@ -50,38 +60,68 @@ impl std::fmt::Debug for Workers {
 impl Workers {
     /// Runs the workers until `shutdown`; a job that has begun is finished.
     pub fn start(&self, tasks: &TaskTracker, shutdown: &CancellationToken) {
-        for _ in 0..self.settings.workers {
-            let workers = self.clone();
-            let shutdown = shutdown.clone();
-            tasks.spawn(async move { workers.run(shutdown).await });
+        let lanes = Lane::ALL.map(|lane| (lane, Arc::new(Notify::new())));
+        for (lane, told) in &lanes {
+            for _ in 0..self.workers_of(*lane) {
+                let (workers, lane, told) = (self.clone(), *lane, Arc::clone(told));
+                let shutdown = shutdown.clone();
+                tasks.spawn(async move { workers.run(lane, &told, shutdown).await });
+            }
+        }
+        let (work, stopped) = (Arc::clone(&self.work), shutdown.clone());
+        // Whoever enqueues does not know whose work it is.
+        tasks.spawn(async move {
+            while stopped.run_until_cancelled(work.notified()).await.is_some() {
+                for (_, told) in &lanes {
+                    told.notify_one();
+                }
+            }
+        });
+        self.start_embedding(tasks, shutdown);
+    }
+
+    fn workers_of(&self, lane: Lane) -> usize {
+        match lane {
+            Lane::Quick | Lane::Model => self.settings.workers,
+            Lane::Embedder if self.embedder.is_none() => 0,
+            Lane::Embedder => EMBEDDING_WORKERS,
         }
     }
 
-    async fn run(&self, shutdown: CancellationToken) {
+    async fn run(&self, lane: Lane, told: &Notify, shutdown: CancellationToken) {
+        let kinds = lane.kinds();
         while !shutdown.is_cancelled() {
-            match self.step().await {
+            if lane == Lane::Embedder && !self.embedder_is_well(&shutdown).await {
+                return;
+            }
+            match self.step_of(&kinds, told).await {
                 Ok(true) => continue,
                 Ok(false) => {}
                 Err(error) => tracing::warn!(%error, "jobs cannot be claimed"),
             }
             tokio::select! {
                 () = shutdown.cancelled() => return,
-                () = self.work.notified() => {}
+                () = told.notified() => {}
                 () = tokio::time::sleep(self.settings.poll) => {}
             }
         }
     }
 
-    /// Does one job, if one's time has come. Whether there was one.
+    /// Does one job of any kind, if one's time has come. Whether there was one.
     ///
     /// # Errors
     /// When jobs cannot be claimed.
-    pub async fn step(&self) -> crate::ports::store::StoreResult<bool> {
-        let Some(claim) = self.store.claim_job(self.settings.lease).await? else {
+    pub async fn step(&self) -> StoreResult<bool> {
+        self.step_of(&JobKind::ALL, &self.work).await
+    }
+
+    async fn step_of(&self, kinds: &[JobKind], told: &Notify) -> StoreResult<bool> {
+        let claimed = self.store.claim_job_of(kinds, self.settings.lease).await?;
+        let Some(claim) = claimed else {
             return Ok(false);
         };
         // There may be more for the other workers.
-        self.work.notify_one();
+        told.notify_one();
         if claim.job.attempts > self.settings.max_attempts {
             // Its last attempt ended with its process: trying again might end the next one.
             self.record_failure(&claim, "its attempts ended without a word")
@@ -157,17 +197,48 @@ impl Workers {
         if claim.job.kind == JobKind::CountUse {
             return store.commit_use(claim, now).await.map(|_| ());
         }
+        if claim.job.kind == JobKind::Embed {
+            return self.embed(claim).await;
+        }
         let snapshot = store
-            .learning_snapshot(claim.job.owner, claim.job.session_id)
+            .learning_snapshot(claim.job.owner, claim.session()?)
             .await?;
         let Some(snapshot) = snapshot else {
             return store.finish_job(claim).await;
         };
-        let ids = self.ids.as_ref();
+        let (ids, embeds) = (self.ids.as_ref(), self.embedder.is_some());
         match claim.job.kind {
-            JobKind::Index => index(store, ids, claim, &snapshot, self.settings.batch, now).await,
-            _ => consolidate(store, ids, claim, &snapshot, &self.settings, now).await,
+            JobKind::Index => {
+                index(
+                    store,
+                    ids,
+                    claim,
+                    &snapshot,
+                    (self.settings.batch, embeds),
+                    now,
+                )
+                .await
+            }
+            _ => consolidate(store, ids, claim, &snapshot, (&self.settings, embeds), now).await,
         }
+    }
+
+    async fn embed(&self, claim: &ClaimedJob) -> Result<(), JobWriteError> {
+        let Some(embedder) = &self.embedder else {
+            return self
+                .store
+                .postpone_job(claim, Some("no embedder is set"), WITHOUT_EMBEDDER)
+                .await;
+        };
+        let store = self.store.as_ref();
+        match embed(store, self.clock.as_ref(), embedder.as_ref(), claim).await? {
+            Embedded::All => {}
+            Embedded::More => self.work.notify_one(),
+            Embedded::Waits(error) => {
+                tracing::warn!(%error, job = %claim.job.id, "memories wait to be embedded");
+            }
+        }
+        Ok(())
     }
 
     async fn record_failure(&self, claim: &ClaimedJob, error: &str) {

@@ -57,6 +57,8 @@ pub struct Indexes {
     cache: Arc<Mutex<Cache>>,
     /// The memory that all indexes together may take, in bytes. One that takes more alone is kept as long as nobody else's is wanted.
     bound: usize,
+    /// The models that questions can be embedded by: vectors of others would be of no use.
+    models: Arc<[String]>,
     /// Threads that may search at the same time.
     searching: Arc<Semaphore>,
 }
@@ -70,13 +72,14 @@ impl std::fmt::Debug for Indexes {
 }
 
 impl Indexes {
-    /// Over this store, within so many bytes.
-    pub fn new(store: Arc<dyn MemoryRepository>, bound: usize) -> Self {
+    /// Over this store, within so many bytes, with the vectors of these models.
+    pub fn new(store: Arc<dyn MemoryRepository>, bound: usize, models: Vec<String>) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             store,
             cache: Arc::default(),
             bound,
+            models: models.into(),
             searching: Arc::new(Semaphore::new(threads)),
         }
     }
@@ -100,6 +103,16 @@ impl Indexes {
         }
         let _place = self.searching.acquire().await.map_err(unavailable)?;
         tokio::task::spawn_blocking(look).await.map_err(failed)
+    }
+
+    /// Those by whom the owner has a memory, as of the change `newest` or a later one.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn speakers(&self, owner: Owner, newest: i64) -> StoreResult<Vec<String>> {
+        let known = self.current(owner, newest).await?;
+        let index = read(&known.index);
+        Ok(index.speakers().map(str::to_owned).collect())
     }
 
     /// What is known of an owner, brought up to date.
@@ -127,12 +140,16 @@ impl Indexes {
         counter!("tidemark_index_refreshes_total", "way" => way).increment(1);
         let mut after = ChangePosition::behind(before);
         loop {
-            let page = self.store.index_delta(owner, after, PAGE).await?;
+            let page = self
+                .store
+                .index_delta(owner, after, PAGE, &self.models)
+                .await?;
             if page.reset {
                 // Nothing is known until all is known.
                 known.change.store(0, Ordering::Release);
             }
-            let changed = page.delta.upserts.len() + page.delta.removed.len();
+            let changed =
+                page.delta.upserts.len() + page.delta.removed.len() + page.delta.vectors.len();
             let (target, delta, reset) = (Arc::clone(known), page.delta, page.reset);
             let apply = move || {
                 let mut index = write(&target.index);

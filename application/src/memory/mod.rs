@@ -3,6 +3,7 @@
 pub mod forget;
 pub mod fresh;
 pub mod indexes;
+pub mod query_vectors;
 pub mod recall;
 pub mod remember;
 pub mod watched_embedder;

@@ -11,11 +11,13 @@ use tidemark_domain::memory::recall::{
     self as rules, Moment, Ranking, RecallRules, Selection, TopK,
 };
 use tidemark_domain::memory::scoring::Profile;
+use tidemark_domain::memory::speakers::query_text;
 use tidemark_domain::memory::{Kind, Memory, Scope};
 use tidemark_domain::window::TokenCounter;
 
 use super::fresh;
 use super::indexes::Indexes;
+use super::query_vectors::{Asked, QueryVectors};
 use crate::ports::clock::Clock;
 use crate::ports::memories::MemoryRepository;
 use crate::ports::store::{Store, StoreError};
@@ -23,6 +25,9 @@ use crate::settings::RecallSettings;
 
 /// How many more than are told are looked at, at first, and how many times as many in all: some say the same or do not fit. Ours.
 const SPARE: usize = 4;
+
+/// The name of the arm that finds by meaning.
+const DENSE: &str = "dense";
 
 /// What to recall.
 #[derive(Clone, Debug)]
@@ -74,7 +79,7 @@ impl Default for RecallRequest {
 pub struct RecallOutcome {
     /// By relevance, with scores and reasons.
     pub ranking: Ranking,
-    /// Arms that failed: the outcome is without them. There is one arm in this version, and its failure is an error.
+    /// Arms that failed: the outcome is without them. `dense` is what finds by meaning; that the others fail is an error.
     pub degraded: Vec<String>,
     /// How long it took.
     pub took: Duration,
@@ -93,6 +98,7 @@ pub struct TurnRecall {
 pub struct Recall {
     store: Arc<dyn Store>,
     indexes: Indexes,
+    questions: QueryVectors,
     clock: Arc<dyn Clock>,
     counter: Arc<dyn TokenCounter>,
     settings: RecallSettings,
@@ -116,12 +122,26 @@ impl Recall {
             indexes: Indexes::new(
                 Arc::clone(&store) as Arc<dyn MemoryRepository>,
                 settings.index_bytes,
+                Vec::new(),
             ),
+            questions: QueryVectors::new(Vec::new(), Duration::ZERO),
             store,
             clock,
             counter,
             settings,
         }
+    }
+
+    /// Finds by meaning too.
+    #[must_use]
+    pub fn with_questions(mut self, questions: QueryVectors) -> Self {
+        self.indexes = Indexes::new(
+            Arc::clone(&self.store) as Arc<dyn MemoryRepository>,
+            self.settings.index_bytes,
+            questions.models(),
+        );
+        self.questions = questions;
+        self
     }
 
     /// Its settings.
@@ -180,9 +200,12 @@ impl Recall {
             .top_k
             .resolve(profile, &request.query, request.session_messages);
         let moment = Moment::at(now);
+        // Read behind the fresh ones: what is indexed meanwhile is found in one of both.
+        let newest = self.store.memory_change(owner).await?;
+        let asked = self.asked(owner, newest, &request.query, &fresh).await?;
         let query = Query {
             text: request.query,
-            vectors: Vec::new(),
+            vectors: asked.vectors,
             filter: Filter {
                 scopes: request.scopes,
                 session_id: request.session_id,
@@ -194,8 +217,6 @@ impl Recall {
             limit: self.settings.candidates.max(SPARE * top_k),
             why_not: request.why_not,
         };
-        // Read behind the fresh ones: what is indexed meanwhile is found in one of both.
-        let newest = self.store.memory_change(owner).await?;
         let beside = fresh.iter().map(Upsert::of).collect();
         let search = self.indexes.search(owner, newest, beside, query).await?;
         let rules = RecallRules {
@@ -207,9 +228,31 @@ impl Recall {
         };
         Ok(RecallOutcome {
             ranking: self.choose(owner, search, fresh, rules).await?,
-            degraded: Vec::new(),
+            degraded: if asked.failed {
+                vec![DENSE.to_owned()]
+            } else {
+                Vec::new()
+            },
             took: began.elapsed(),
         })
+    }
+
+    /// The question's vectors. Who speaks is a feature of ranking, so no name of a speaker is embedded.
+    async fn asked(
+        &self,
+        owner: Owner,
+        newest: i64,
+        question: &str,
+        fresh: &[Memory],
+    ) -> Result<Asked, StoreError> {
+        if self.questions.models().is_empty() || newest == 0 {
+            return Ok(Asked::default());
+        }
+        let mut names = self.indexes.speakers(owner, newest).await?;
+        names.extend(fresh.iter().filter_map(|m| m.speaker.clone()));
+        names.sort_unstable();
+        names.dedup();
+        Ok(self.questions.of(&query_text(question, names)).await)
     }
 
     /// Chooses what is told. Rows are read as they are wanted: first as many as may be told, then more in the place of those that were not.

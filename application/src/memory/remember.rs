@@ -6,6 +6,7 @@ use tidemark_domain::ids::{Owner, SessionId, Timestamp};
 use tidemark_domain::memory::index::Document;
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, State, Trust, consolidation, gate};
 
+use crate::learning::embed::embed_job;
 use crate::ports::clock::Clock;
 use crate::ports::ids::Ids;
 use crate::ports::memories::IndexedMemory;
@@ -38,6 +39,7 @@ pub struct Remember {
     store: Arc<dyn Store>,
     ids: Arc<dyn Ids>,
     clock: Arc<dyn Clock>,
+    embeds: bool,
 }
 
 impl std::fmt::Debug for Remember {
@@ -49,7 +51,19 @@ impl std::fmt::Debug for Remember {
 impl Remember {
     /// Into this store.
     pub fn new(store: Arc<dyn Store>, ids: Arc<dyn Ids>, clock: Arc<dyn Clock>) -> Self {
-        Self { store, ids, clock }
+        Self {
+            store,
+            ids,
+            clock,
+            embeds: false,
+        }
+    }
+
+    /// Has what is stored embedded, where there is an embedder.
+    #[must_use]
+    pub fn with_embedding(mut self, embeds: bool) -> Self {
+        self.embeds = embeds;
+        self
     }
 
     /// Stores memories; findable by the next request. Credentials in them are redacted first.
@@ -64,7 +78,10 @@ impl Remember {
     ) -> Result<Created<Vec<Memory>>, CreateError> {
         let now = self.clock.now();
         let items = given.into_iter().map(|g| self.indexed(g, now)).collect();
-        self.store.remember(owner, items, idempotency, now).await
+        let jobs = embed_job(self.ids.as_ref(), self.embeds);
+        self.store
+            .remember(owner, items, jobs, idempotency, now)
+            .await
     }
 
     fn indexed(&self, given: GivenMemory, now: Timestamp) -> IndexedMemory {

@@ -113,6 +113,23 @@ impl Embedder for WatchedEmbedder {
     }
 }
 
+/// The embedders of an installation.
+#[derive(Clone, Debug, Default)]
+pub struct Embedders {
+    /// Embeds memories and questions.
+    pub present: Option<Arc<WatchedEmbedder>>,
+    /// Embeds questions beside it, for memories that only it has embedded.
+    pub previous: Option<Arc<WatchedEmbedder>>,
+}
+
+impl Embedders {
+    /// All there are, the present one first.
+    pub fn all(&self) -> Vec<Arc<WatchedEmbedder>> {
+        let both = [&self.present, &self.previous];
+        both.into_iter().flatten().cloned().collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

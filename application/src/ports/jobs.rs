@@ -20,15 +20,18 @@ pub enum JobKind {
     ReviewMemory,
     /// Count the use of the memories that committed turns have shown (B8, B12).
     CountUse,
+    /// Embed those of the owner's memories that the model has not embedded (B21). The owner's, not a session's.
+    Embed,
 }
 
 impl JobKind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Index,
         Self::Consolidate,
         Self::ReviewMemory,
         Self::CountUse,
+        Self::Embed,
     ];
 
     /// The name used on the wire and in the stores.
@@ -38,12 +41,49 @@ impl JobKind {
             Self::Consolidate => "consolidate",
             Self::ReviewMemory => "review_memory",
             Self::CountUse => "count_use",
+            Self::Embed => "embed",
+        }
+    }
+
+    /// Whether it works on all that the owner has rather than on a session.
+    pub fn is_of_owner(self) -> bool {
+        self == Self::Embed
+    }
+
+    /// Whose workers do it.
+    pub fn lane(self) -> Lane {
+        match self {
+            Self::Index | Self::CountUse => Lane::Quick,
+            Self::Consolidate | Self::ReviewMemory => Lane::Model,
+            Self::Embed => Lane::Embedder,
         }
     }
 
     /// The kind of that name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|k| k.as_str() == name)
+    }
+}
+
+/// Work that shares its workers, so that the one kind never waits for the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Needs nothing but the store, and little time.
+    Quick,
+    /// May wait for a model.
+    Model,
+    /// Waits for an embedder.
+    Embedder,
+}
+
+impl Lane {
+    /// Every lane.
+    pub const ALL: [Self; 3] = [Self::Quick, Self::Model, Self::Embedder];
+
+    /// The kinds of work in it.
+    pub fn kinds(self) -> Vec<JobKind> {
+        let all = JobKind::ALL.into_iter();
+        all.filter(|kind| kind.lane() == self).collect()
     }
 }
 
@@ -77,7 +117,8 @@ impl JobState {
     }
 }
 
-/// A job to be enqueued. If one of its kind is pending for the session, that one serves and nothing is added (A13).
+/// A job to be enqueued, for the session that is written, or for its owner if it is [of the owner](JobKind::is_of_owner). If one of its kind is
+/// pending there, that one serves and nothing is added (A13).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewJob {
     /// Its id.
@@ -93,8 +134,8 @@ pub struct Job {
     pub id: JobId,
     /// Whose data it works on.
     pub owner: Owner,
-    /// The session it works on.
-    pub session_id: SessionId,
+    /// The session it works on; none for a job of the owner.
+    pub session_id: Option<SessionId>,
     /// What is to be done.
     pub kind: JobKind,
     /// Where it stands.
@@ -118,6 +159,16 @@ pub struct ClaimedJob {
     pub token: i64,
 }
 
+impl ClaimedJob {
+    /// The session that the job works on.
+    ///
+    /// # Errors
+    /// `Lost` for a job of the owner: there is no session it could be applied to.
+    pub fn session(&self) -> Result<SessionId, JobWriteError> {
+        self.job.session_id.ok_or(JobWriteError::Lost)
+    }
+}
+
 /// The job's effect was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum JobWriteError {
@@ -135,8 +186,17 @@ pub enum JobWriteError {
 /// The outbox.
 #[async_trait]
 pub trait JobRepository: Send + Sync + 'static {
-    /// Claims the oldest job whose time has come (pending, or running with a lapsed lease), of any owner, for `lease`.
-    async fn claim_job(&self, lease: Duration) -> StoreResult<Option<ClaimedJob>>;
+    /// Claims the oldest job of these kinds whose time has come (pending, or running with a lapsed lease), of any owner, for `lease`.
+    async fn claim_job_of(
+        &self,
+        kinds: &[JobKind],
+        lease: Duration,
+    ) -> StoreResult<Option<ClaimedJob>>;
+
+    /// Claims the oldest job of any kind.
+    async fn claim_job(&self, lease: Duration) -> StoreResult<Option<ClaimedJob>> {
+        self.claim_job_of(&JobKind::ALL, lease).await
+    }
 
     /// Lets a claim last `lease` from now, while its worker is at it. `Lost` when somebody else has the job meanwhile, or it is gone.
     async fn renew_job(&self, claim: &ClaimedJob, lease: Duration) -> Result<(), JobWriteError>;
@@ -151,6 +211,15 @@ pub trait JobRepository: Send + Sync + 'static {
         claim: &ClaimedJob,
         error: &str,
         retry_in: Option<Duration>,
+    ) -> Result<(), JobWriteError>;
+
+    /// Puts a job back that has not failed: what it needs is not there, or others have to have their turn. It is pending again after `delay` with
+    /// fresh attempts, or merges into one that is pending already.
+    async fn postpone_job(
+        &self,
+        claim: &ClaimedJob,
+        error: Option<&str>,
+        delay: Duration,
     ) -> Result<(), JobWriteError>;
 
     /// Jobs of a tenant, newest first.

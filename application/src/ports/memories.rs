@@ -6,6 +6,7 @@ use tidemark_domain::memory::index::{Delta, Document};
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, State};
 use tidemark_domain::session::Message;
 
+use super::jobs::NewJob;
 use super::sessions::{CreateError, Updated};
 use super::store::{Created, Cursor, Idempotency, Page, StoreResult};
 
@@ -102,11 +103,12 @@ pub struct MemoryFilter {
 #[async_trait]
 pub trait MemoryRepository: Send + Sync + 'static {
     /// Stores memories given by a caller. One whose identity a current memory of the owner already has is not stored again: the
-    /// present one is returned in its place. The order is kept.
+    /// present one is returned in its place. The order is kept. The jobs, which are of the owner, are enqueued with what is stored.
     async fn remember(
         &self,
         owner: Owner,
         items: Vec<IndexedMemory>,
+        jobs: Vec<NewJob>,
         idempotency: Option<Idempotency>,
         now: Timestamp,
     ) -> Result<Created<Vec<Memory>>, CreateError>;
@@ -132,12 +134,14 @@ pub trait MemoryRepository: Send + Sync + 'static {
     /// The number of the owner's newest change; 0 before the first.
     async fn memory_change(&self, owner: Owner) -> StoreResult<i64>;
 
-    /// What changed of the owner's memories behind a position: some `limit` memories at most. Memories in every state, and expired ones.
+    /// What changed of the owner's memories behind a position: some `limit` memories at most. Memories in every state, and expired ones; vectors by
+    /// these models alone.
     async fn index_delta(
         &self,
         owner: Owner,
         after: ChangePosition,
         limit: u32,
+        models: &[String],
     ) -> StoreResult<IndexDelta>;
 
     /// Those of the (source message, identity) pairs that were forgotten: they are not to be learned, nor to be told.

@@ -9,6 +9,7 @@
 
 pub mod clock;
 pub mod embedder;
+pub mod embeddings;
 pub mod events;
 pub mod ids;
 pub mod jobs;

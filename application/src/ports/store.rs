@@ -4,6 +4,7 @@ use std::error::Error;
 
 use tidemark_domain::ids::Timestamp;
 
+use super::embeddings::EmbeddingRepository;
 use super::jobs::JobRepository;
 use super::learning::LearningRepository;
 use super::memories::MemoryRepository;
@@ -83,6 +84,7 @@ pub trait Store:
     + MemoryRepository
     + JobRepository
     + LearningRepository
+    + EmbeddingRepository
 {
 }
 
@@ -93,5 +95,6 @@ impl<T> Store for T where
         + MemoryRepository
         + JobRepository
         + LearningRepository
+        + EmbeddingRepository
 {
 }

@@ -60,6 +60,12 @@ impl Embedding {
     }
 }
 
+impl From<Embedding> for Vec<f32> {
+    fn from(embedding: Embedding) -> Self {
+        embedding.0.into_vec()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -91,7 +91,7 @@ async fn derived_work_that_dies_is_given_up_and_kept_for_a_person_and_the_answer
     assert!(jobs(&world, JobState::Pending).await.is_empty());
     assert!(!consolidated(&world).await);
 
-    let session = failed[0].session_id;
+    let session = failed[0].session_id.expect("a session's job");
     let history = world
         .store
         .history(world.owner, session, None, 10)

@@ -104,6 +104,7 @@ impl World {
             ids,
             clock: Arc::new(SystemClock),
             work: Arc::clone(&self.work),
+            embedder: None,
             settings: LearningSettings {
                 threshold: 4,
                 max_attempts,

@@ -38,8 +38,8 @@ async fn serve(settings: &Settings) -> Result<(), Box<dyn Error>> {
         store.close().await;
         return Err(error.into());
     }
-    let wired = match wiring::embedder(settings).await {
-        Ok(embedder) => wiring::wire(settings, store.store(), embedder),
+    let wired = match wiring::embedders(settings, store.store().as_ref()).await {
+        Ok(embedders) => wiring::wire(settings, store.store(), &embedders),
         Err(error) => Err(error),
     };
     match wired {

@@ -24,7 +24,7 @@ macro_rules! limit {
 }
 
 macro_rules! section {
-    ($(#[doc = $doc:literal])+ $section:ident $path:literal {
+    ($(#[doc = $doc:literal])+ $section:ident {
         $($(#[doc = $fdoc:literal])+ $field:ident: $type:ty = $default:expr $(, $range:expr)?;)+
     }) => {
         $(#[doc = $doc])+
@@ -38,15 +38,15 @@ macro_rules! section {
         }
 
         impl $section {
-            fn take(source: &mut Source) -> Self {
-                let path = |field: &str| if $path.is_empty() { field.to_owned() } else { format!("{}.{field}", $path) };
+            fn take(source: &mut Source, name: &str) -> Self {
+                let path = |field: &str| if name.is_empty() { field.to_owned() } else { format!("{name}.{field}") };
                 Self { $($field: source.take(&path(stringify!($field)), $default, &limit!($type $(, $range)?))),+ }
             }
 
-            fn describe(&self) -> Section {
+            fn describe(&self, name: &'static str, documentation: &'static [&'static str]) -> Section {
                 Section {
-                    name: $path,
-                    documentation: &[$($doc),+],
+                    name,
+                    documentation,
                     fields: vec![$(Field {
                         name: stringify!($field),
                         documentation: &[$($fdoc),+],
@@ -61,19 +61,19 @@ macro_rules! section {
 }
 
 macro_rules! tree {
-    ($($(#[$doc:meta])+ $field:ident: $section:ident;)+) => {
+    ($($(#[doc = $doc:literal])+ $field:ident: $section:ident $name:literal;)+) => {
         /// Everything that can be set.
         #[derive(Clone, Debug, Default, PartialEq)]
-        pub struct Settings { $($(#[$doc])+ pub $field: $section),+ }
+        pub struct Settings { $($(#[doc = $doc])+ pub $field: $section),+ }
 
         impl Settings {
             pub(super) fn take(source: &mut Source) -> Self {
-                Self { $($field: $section::take(source)),+ }
+                Self { $($field: $section::take(source, $name)),+ }
             }
 
             /// Every section with its fields, in their order.
             pub fn sections(&self) -> Vec<Section> {
-                vec![$(self.$field.describe()),+]
+                vec![$(self.$field.describe($name, &[$($doc),+])),+]
             }
         }
     };
@@ -81,31 +81,53 @@ macro_rules! tree {
 
 tree! {
     /// The server itself.
-    server: Server;
+    server: Server "";
     /// Where data is kept.
-    store: Store;
+    store: Store "store";
     /// Who may use the server.
-    auth: Auth;
-    /// The language model.
-    model: Model;
-    /// The embedder.
-    embedder: Embedder;
-    /// What the model is told.
-    prompt: Prompt;
+    auth: Auth "auth";
+    /// The language model: any server that speaks OpenAI's chat-completions protocol. While `base_url` and `name` are unset, the built-in
+    /// offline model answers from memory.
+    model: Model "model";
+    /// Embeddings, by which recall finds what is said in other words. Without an embedder recall works by words and times alone. Vectors are stored
+    /// for each model; after a change of model all memories are embedded anew in the background.
+    embedder: Embedder "embedder";
+    /// The embedder that was used before, while memories are embedded anew: questions are embedded by it too, so that what only it has embedded is
+    /// found meanwhile. `GET /v1/jobs` shows how far it is; then this section can go.
+    previous_embedder: Embedder "previous_embedder";
+    /// What the model is told. `{agent}` stands for the agent's name in all texts.
+    prompt: Prompt "prompt";
     /// How memories are found.
-    recall: Recall;
+    recall: Recall "recall";
     /// How conversations become memories.
-    learning: Learning;
+    learning: Learning "learning";
     /// How turns run.
-    turn: Turn;
+    turn: Turn "turn";
     /// Streams of events.
-    stream: Stream;
-    /// How much is taken on.
-    limits: Limits;
+    stream: Stream "stream";
+    /// How much is taken on. What is beyond is refused for a moment, with Retry-After.
+    limits: Limits "limits";
     /// Going down.
-    shutdown: Shutdown;
+    shutdown: Shutdown "shutdown";
     /// Traces.
-    telemetry: Telemetry;
+    telemetry: Telemetry "telemetry";
+}
+
+impl Embedder {
+    /// The settings that its kind needs and that are unset.
+    fn lacks(&self) -> impl Iterator<Item = &'static str> {
+        let (server, here) = (
+            self.kind == EmbedderKind::OpenAi,
+            self.kind == EmbedderKind::Local,
+        );
+        [
+            ("base_url", server && self.base_url.is_none()),
+            ("name", server && self.name.is_none()),
+            ("path", here && self.path.is_none()),
+        ]
+        .into_iter()
+        .filter_map(|(field, lacks)| lacks.then_some(field))
+    }
 }
 
 /// A day, the most that most durations may be.
@@ -113,7 +135,7 @@ const DAY: u64 = 86_400;
 
 section! {
     /// The server itself.
-    Server "" {
+    Server {
         /// Where to listen. Port 0 picks a free one. Without authentication only a loopback address is allowed.
         listen: SocketAddr = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
         /// What is logged: a level (error, warn, info, debug, trace), or a filter such as `info,tidemark_interface=debug`.
@@ -125,7 +147,7 @@ section! {
 
 section! {
     /// Where data is kept.
-    Store "store" {
+    Store {
         /// A file, as `sqlite://tidemark.db`, or a PostgreSQL database, as `postgres://user:password@host:5432/database`.
         url: StoreUrl = StoreUrl("sqlite://tidemark.db".to_owned());
         /// Bring the schema to this version at start. Without it, that is for `tidemark migrate` to do before.
@@ -137,16 +159,15 @@ section! {
 
 section! {
     /// Who may use the server.
-    Auth "auth" {
+    Auth {
         /// "none": whoever can reach it. Allowed on a loopback address alone.
         mode: AuthMode = AuthMode::None;
     }
 }
 
 section! {
-    /// The language model: any server that speaks OpenAI's chat-completions protocol. While `base_url` and `name` are unset, the built-in
-    /// offline model answers from memory.
-    Model "model" {
+    /// The language model.
+    Model {
         /// Where the server is, ending in /v1.
         base_url: Option<HttpUrl> = None;
         /// The model's name there.
@@ -175,9 +196,8 @@ section! {
 }
 
 section! {
-    /// Embeddings, by which recall finds what is said in other words. Without an embedder recall works by words and times alone. Vectors are stored
-    /// for each model; after a change of model all memories are embedded anew in the background.
-    Embedder "embedder" {
+    /// The embedder.
+    Embedder {
         /// "none"; "openai": any server with OpenAI's `/embeddings`; "local": a model of BERT's family, computed in this process.
         kind: EmbedderKind = EmbedderKind::None;
         /// For "openai": where the server is, ending in /v1.
@@ -205,8 +225,8 @@ section! {
 }
 
 section! {
-    /// What the model is told. `{agent}` stands for the agent's name in all texts.
-    Prompt "prompt" {
+    /// What the model is told.
+    Prompt {
         /// How the assistant is called.
         agent: String = defaults::PromptSettings::default().agent;
         /// The system prompt of conversations in English.
@@ -221,7 +241,7 @@ section! {
 
 section! {
     /// How memories are found.
-    Recall "recall" {
+    Recall {
         /// How relevance and time become a score: "hybrid" (relevance alone), "decay" (fades with disuse, grows with use), "recency" (slightly
         /// prefers what is new).
         profile: Profile = Profile::Hybrid;
@@ -241,7 +261,7 @@ section! {
 
 section! {
     /// How conversations become memories.
-    Learning "learning" {
+    Learning {
         /// How many new messages make a session due for consolidation.
         threshold: i64 = 20, 1..=100_000;
         /// How long messages may wait to be extracted by a model in one batch. Not used yet: rules need no batch and run at once.
@@ -257,7 +277,7 @@ section! {
 
 section! {
     /// How turns run.
-    Turn "turn" {
+    Turn {
         /// How long a turn's runner may be silent before the turn is taken from it and closed as interrupted.
         lease_seconds: u64 = 30, 2..=3_600;
         /// How long a turn may run.
@@ -269,7 +289,7 @@ section! {
 
 section! {
     /// Streams of events.
-    Stream "stream" {
+    Stream {
         /// How often a heartbeat comes, whatever the model does. Keep it below the idle timeout of every proxy in between.
         heartbeat_seconds: u64 = 15, 1..=3_600;
         /// How long a turn's events can be replayed one by one after its end.
@@ -280,8 +300,8 @@ section! {
 }
 
 section! {
-    /// How much is taken on. What is beyond is refused for a moment, with Retry-After.
-    Limits "limits" {
+    /// How much is taken on.
+    Limits {
         /// How many turns of a session may wait.
         queue_per_session: i64 = 8, 0..=1_000;
         /// How many turns of a user may be open.
@@ -297,7 +317,7 @@ section! {
 
 section! {
     /// Going down.
-    Shutdown "shutdown" {
+    Shutdown {
         /// How long running turns and requests may take to end after SIGTERM or SIGINT.
         drain_seconds: u64 = 10, 1..=3_600;
     }
@@ -305,7 +325,7 @@ section! {
 
 section! {
     /// Traces.
-    Telemetry "telemetry" {
+    Telemetry {
         /// Where traces go: an OTLP collector's HTTP address, such as `http://127.0.0.1:4318`. None are sent while it is unset.
         otlp_endpoint: Option<HttpUrl> = None;
         /// The name of the service in traces.
@@ -330,23 +350,21 @@ impl Settings {
                 model.max_output_tokens, model.context_tokens
             ));
         }
-        let embedder = &self.embedder;
-        let mut needs = |field: &str, kind: &str| {
-            wrong.push(format!(
-                "embedder.{field} is unset while embedder.kind is {kind}; allowed: a value"
-            ));
-        };
-        match embedder.kind {
-            EmbedderKind::OpenAi => {
-                if embedder.base_url.is_none() {
-                    needs("base_url", "openai");
-                }
-                if embedder.name.is_none() {
-                    needs("name", "openai");
-                }
-            }
-            EmbedderKind::Local if embedder.path.is_none() => needs("path", "local"),
-            EmbedderKind::Local | EmbedderKind::None => {}
+        for (section, embedder) in [
+            ("embedder", &self.embedder),
+            ("previous_embedder", &self.previous_embedder),
+        ] {
+            wrong.extend(embedder.lacks().map(|field| {
+                let kind = embedder.kind.as_str();
+                format!(
+                    "{section}.{field} is unset while {section}.kind is {kind}; allowed: a value"
+                )
+            }));
+        }
+        if self.previous_embedder.kind != EmbedderKind::None
+            && self.embedder.kind == EmbedderKind::None
+        {
+            wrong.push("embedder.kind is none while previous_embedder.kind is set; allowed: the embedder that takes its place".to_owned());
         }
         wrong
     }

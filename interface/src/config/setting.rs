@@ -151,7 +151,8 @@ impl EmbedderKind {
             .find(|kind| kind.as_str() == text)
     }
 
-    fn as_str(self) -> &'static str {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::OpenAi => "openai",

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidemark_application::memory::watched_embedder::WatchedEmbedder;
+use tidemark_application::memory::watched_embedder::{Embedders, WatchedEmbedder};
 use tidemark_application::ports::embedder::Embedder;
+use tidemark_application::ports::embeddings::EmbeddingRepository;
 use tidemark_infrastructure::embed::local::{LocalEmbedder, LocalEmbedderOptions};
 use tidemark_infrastructure::embed::openai::{OpenAiEmbedder, OpenAiEmbedderOptions};
 use tidemark_infrastructure::model::key::ApiKey;
@@ -17,13 +18,48 @@ use crate::config::{Settings, sections};
 /// How long the start waits for an embedder to show that it works. Without an answer the start goes on: memory is found by words meanwhile.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
-/// Builds the embedder and sees whether it works, which decides nothing: it may come later.
+/// The embedder's vectors have another length than those that are stored under its name.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{model} gives vectors of {given} numbers, and those stored under this name have {known}: it is another model now. \
+     Set {section}.name to a new name, and all memories are embedded anew under it; or set {section}.dimensions or the server's model back to what they were"
+)]
+struct OtherDimension {
+    section: &'static str,
+    model: String,
+    known: usize,
+    given: usize,
+}
+
+/// Builds the embedders and sees whether they work, which decides nothing: they may come later.
 ///
 /// # Errors
-/// When the settings, or the model's directory, cannot be used.
-pub async fn embedder(settings: &Settings) -> Result<Option<Arc<WatchedEmbedder>>, WiringError> {
-    let query_timeout = Duration::from_millis(settings.recall.embed_timeout_ms);
-    let section = settings.embedder.clone();
+/// When the settings, or the directory of a model, cannot be used; when vectors of another dimension are stored under its name; when the store
+/// fails.
+pub async fn embedders(
+    settings: &Settings,
+    store: &dyn EmbeddingRepository,
+) -> Result<Embedders, WiringError> {
+    let limit = Duration::from_millis(settings.recall.embed_timeout_ms);
+    Ok(Embedders {
+        present: embedder("embedder", &settings.embedder, limit, store).await?,
+        previous: embedder(
+            "previous_embedder",
+            &settings.previous_embedder,
+            limit,
+            store,
+        )
+        .await?,
+    })
+}
+
+async fn embedder(
+    name: &'static str,
+    section: &sections::Embedder,
+    query_timeout: Duration,
+    store: &dyn EmbeddingRepository,
+) -> Result<Option<Arc<WatchedEmbedder>>, WiringError> {
+    let section = section.clone();
     // A local model is some hundred megabytes to read.
     let built = tokio::task::spawn_blocking(move || build(&section, query_timeout)).await;
     let built = built.map_err(|error| WiringError::Embedder(error.into()))??;
@@ -31,12 +67,28 @@ pub async fn embedder(settings: &Settings) -> Result<Option<Arc<WatchedEmbedder>
         return Ok(None);
     };
     let embedder = Arc::new(WatchedEmbedder::new(embedder));
-    match embedder.probe(PROBE_LIMIT).await {
-        Ok(dimension) => {
-            tracing::info!(model = embedder.model(), dimension, "the embedder works");
+    let probe = embedder.probe(PROBE_LIMIT).await;
+    let model = embedder.model();
+    let known = store.embedding_dimension(model).await;
+    let known = known.map_err(|error| WiringError::Embedder(error.into()))?;
+    match (known, probe) {
+        (Some(known), Ok(given)) if known != given => {
+            let error = OtherDimension {
+                section: name,
+                model: model.to_owned(),
+                known,
+                given,
+            };
+            return Err(WiringError::Embedder(error.into()));
         }
-        Err(error) => {
-            tracing::warn!(model = embedder.model(), %error, "the embedder does not work now; memory is found by words and times alone");
+        (_, Ok(dimension)) => {
+            tracing::info!(model, dimension, section = name, "the embedder works");
+        }
+        (known, Err(error)) => {
+            if let Some(known) = known {
+                embedder.expect_dimension(known);
+            }
+            tracing::warn!(model, %error, section = name, "the embedder does not work now; memory is found by words and times alone");
         }
     }
     Ok(Some(embedder))

@@ -1,4 +1,4 @@
-//! The embedder from outside: what a start refuses, what readiness says.
+//! The embedder from outside: what a start refuses, what readiness says, what is found by meaning, and how one model follows another.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -6,4 +6,6 @@
     reason = "tests"
 )]
 
+mod change;
+mod meaning;
 mod start;

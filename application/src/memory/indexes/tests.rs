@@ -13,6 +13,7 @@ use tidemark_domain::session::Message;
 use uuid::Uuid;
 
 use super::*;
+use crate::ports::jobs::NewJob;
 use crate::ports::memories::{Forgetting, IndexDelta, IndexedMemory, MemoryFilter};
 use crate::ports::sessions::{CreateError, Updated};
 use crate::ports::store::{Created, Cursor, Idempotency, Page};
@@ -79,6 +80,7 @@ impl MemoryRepository for Changes {
         owner: Owner,
         after: ChangePosition,
         limit: u32,
+        _: &[String],
     ) -> StoreResult<IndexDelta> {
         if let Some(slow) = self.slow {
             tokio::time::sleep(slow).await;
@@ -109,6 +111,7 @@ impl MemoryRepository for Changes {
         &self,
         _: Owner,
         _: Vec<IndexedMemory>,
+        _: Vec<NewJob>,
         _: Option<Idempotency>,
         _: Timestamp,
     ) -> Result<Created<Vec<Memory>>, CreateError> {
@@ -184,7 +187,7 @@ async fn found(indexes: &Indexes, number: i64, newest: i64, text: &str) -> Vec<u
 #[tokio::test]
 async fn what_is_known_is_not_asked_for_again_and_what_is_new_is() {
     let store = Arc::new(Changes::default());
-    let indexes = Indexes::new(Arc::clone(&store) as _, usize::MAX);
+    let indexes = Indexes::new(Arc::clone(&store) as _, usize::MAX, Vec::new());
     assert!(found(&indexes, 1, 0, "tea").await.is_empty());
     assert_eq!(store.asked.load(Ordering::Relaxed), 0);
     let newest = store.write(1, [memory(1, "I like tea")]);
@@ -204,7 +207,7 @@ async fn many_who_want_the_same_index_at_once_load_it_once() {
         ..Changes::default()
     });
     let newest = store.write(1, [memory(1, "I like tea")]);
-    let indexes = Indexes::new(Arc::clone(&store) as _, usize::MAX);
+    let indexes = Indexes::new(Arc::clone(&store) as _, usize::MAX, Vec::new());
     let all = (0..20).map(|_| found(&indexes, 1, newest, "tea"));
     for found in futures::future::join_all(all).await {
         assert_eq!(found, [1]);
@@ -219,7 +222,7 @@ async fn a_load_goes_on_when_whoever_began_it_goes_away() {
         ..Changes::default()
     });
     let newest = store.write(1, [memory(1, "I like tea")]);
-    let indexes = Indexes::new(Arc::clone(&store) as _, usize::MAX);
+    let indexes = Indexes::new(Arc::clone(&store) as _, usize::MAX, Vec::new());
     let impatient = found(&indexes, 1, newest, "tea");
     let given_up = tokio::time::timeout(Duration::from_secs(2), impatient).await;
     assert!(given_up.is_err());
@@ -237,7 +240,7 @@ async fn who_was_not_asked_for_longest_goes_first_and_comes_back_when_asked_for(
         store.write(number, [memory(number as u128, "I like tea")]);
     }
     let one = OwnerIndex::of([&memory(1, "I like tea")]).bytes();
-    let indexes = Indexes::new(Arc::clone(&store) as _, 2 * one);
+    let indexes = Indexes::new(Arc::clone(&store) as _, 2 * one, Vec::new());
     for (number, asked) in [(1, 1), (2, 2), (1, 2), (3, 3), (1, 3), (2, 4), (3, 5)] {
         assert_eq!(found(&indexes, number, 1, "tea").await, [number as u128]);
         assert_eq!(store.asked.load(Ordering::Relaxed), asked, "{number}");
@@ -251,7 +254,7 @@ async fn one_index_larger_than_the_bound_is_served_and_kept() {
     let store = Arc::new(Changes::default());
     let many = (1..=12_000).map(|n| memory(n, &format!("word{n} and tea")));
     let newest = store.write(1, many);
-    let indexes = Indexes::new(Arc::clone(&store) as _, 1);
+    let indexes = Indexes::new(Arc::clone(&store) as _, 1, Vec::new());
     for _ in 0..2 {
         assert_eq!(found(&indexes, 1, newest, "word11999").await, [11_999]);
     }

@@ -125,6 +125,11 @@ impl OwnerIndex {
         Some(&self.slots[slot as usize].entry)
     }
 
+    /// Those by whom there is a memory, in no order.
+    pub fn speakers(&self) -> impl Iterator<Item = &str> {
+        self.numbers.speakers().filter_map(|(_, name)| name)
+    }
+
     /// Takes changes in. To apply the same ones again changes nothing.
     pub fn apply(&mut self, delta: Delta) {
         for id in delta.removed {

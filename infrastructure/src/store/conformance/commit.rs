@@ -106,7 +106,7 @@ pub async fn a_commit_stores_answer_state_usage_and_jobs_together(store: Arc<dyn
     for new in commit.jobs {
         let job = jobs.iter().find(|j| j.id == new.id).unwrap();
         assert_eq!(job.owner, w.owner);
-        assert_eq!(job.session_id, session);
+        assert_eq!(job.session_id, Some(session));
         assert_eq!(job.kind, new.kind);
         assert_eq!(job.state, JobState::Pending);
         assert_eq!(job.attempts, 0);

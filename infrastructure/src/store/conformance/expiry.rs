@@ -58,7 +58,10 @@ pub async fn no_read_returns_what_has_expired(store: Arc<dyn Store>) {
 async fn write(w: &World, session: SessionId, way: &str, now: Timestamp) {
     match way {
         "remember" => {
-            let stored = w.store.remember(w.owner, Vec::new(), None, now).await;
+            let stored = w
+                .store
+                .remember(w.owner, Vec::new(), Vec::new(), None, now)
+                .await;
             assert!(stored.unwrap().value.is_empty());
         }
         "index" => {
@@ -94,7 +97,10 @@ pub async fn each_write_of_memories_deletes_what_has_expired_by_its_time(store: 
     let strangers = w.strangers().await;
     for stranger in strangers {
         let items = vec![indexed(expiring())];
-        let stored = w.store.remember(stranger, items, None, w.now()).await;
+        let stored = w
+            .store
+            .remember(stranger, items, Vec::new(), None, w.now())
+            .await;
         stored.unwrap();
     }
     for way in ["remember", "index", "consolidate", "forget"] {
@@ -158,7 +164,9 @@ pub async fn what_has_expired_can_neither_be_forgotten_nor_told_again(store: Arc
     };
     let remember = async |now| {
         let items = vec![indexed(expiring.clone())];
-        let stored = w.store.remember(w.owner, items, Some(key("k", 1)), now);
+        let stored = w
+            .store
+            .remember(w.owner, items, Vec::new(), Some(key("k", 1)), now);
         stored.await.unwrap()
     };
     let told = remember(w.now()).await;

@@ -57,7 +57,10 @@ pub async fn a_key_with_another_body_is_a_mismatch_and_makes_nothing(store: Arc<
     assert_eq!(w.store.turn(w.owner, turn.id).await.unwrap(), None);
 
     let items = vec![indexed(w.memory("Something"))];
-    let refused = w.store.remember(w.owner, items, other(), w.now()).await;
+    let refused = w
+        .store
+        .remember(w.owner, items, Vec::new(), other(), w.now())
+        .await;
     assert!(matches!(refused, Err(CreateError::IdempotencyMismatch)));
     assert!(w.memories().await.is_empty());
 
@@ -221,7 +224,8 @@ pub async fn memories_are_stored_once_for_a_key_and_told_in_their_order(store: A
     let present = w.remembered(w.memory("B")).await;
     let keyed = |contents: [&str; 3]| {
         let items = contents.map(|c| indexed(w.memory(c))).to_vec();
-        w.store.remember(w.owner, items, Some(key("k", 1)), w.now())
+        w.store
+            .remember(w.owner, items, Vec::new(), Some(key("k", 1)), w.now())
     };
     let first = keyed(["C", "B", "A"]).await.unwrap();
     assert!(!first.replayed);
@@ -310,7 +314,7 @@ pub async fn of_many_twins_at_once_one_makes_the_import_and_the_memories(store: 
     let given = join_all((0..12).map(|_| {
         let items = vec![indexed(w.memory("A")), indexed(w.memory("B"))];
         let key = Some(key("remember", 1));
-        w.store.remember(w.owner, items, key, w.now())
+        w.store.remember(w.owner, items, Vec::new(), key, w.now())
     }))
     .await;
     let given: Vec<_> = given.into_iter().map(Result::unwrap).collect();

@@ -132,7 +132,9 @@ pub async fn whatever_writes_memories_is_followed(store: Arc<dyn Store>) {
     assert_eq!(follower.index.get(chunks[0].id), None);
 
     assert!(follower.index.get(expiring.id).is_some());
-    let stored = w.store.remember(w.owner, Vec::new(), None, expires_at);
+    let stored = w
+        .store
+        .remember(w.owner, Vec::new(), Vec::new(), None, expires_at);
     stored.await.unwrap();
     check(&w, follower, "expire").await;
     assert_eq!(follower.index.get(expiring.id), None);
@@ -186,7 +188,7 @@ pub async fn an_owner_without_memories_has_nothing_to_follow(store: Arc<dyn Stor
     assert_eq!(w.store.memory_change(w.owner).await.unwrap(), 0);
     let delta = w
         .store
-        .index_delta(w.owner, ChangePosition::START, ALL)
+        .index_delta(w.owner, ChangePosition::START, ALL, &[])
         .await
         .unwrap();
     assert_eq!((delta.change, delta.reset, delta.next), (0, false, None));
@@ -200,7 +202,10 @@ pub async fn parts_of_any_size_make_the_same_index(store: Arc<dyn Store>) {
     for round in 0..5 {
         let items = (0..6).map(|n| indexed(w.memory(&format!("budget {round} tea {n}"))));
         let items = items.collect();
-        let added = w.store.remember(w.owner, items, None, w.now()).await;
+        let added = w
+            .store
+            .remember(w.owner, items, Vec::new(), None, w.now())
+            .await;
         stored.extend(added.unwrap().value);
         if round == 1 {
             behind.catch_up(&w).await;
@@ -217,6 +222,7 @@ pub async fn parts_of_any_size_make_the_same_index(store: Arc<dyn Store>) {
             Follower::of(w.owner),
             Follower {
                 index: behind.index.clone(),
+                models: behind.models.clone(),
                 ..behind
             },
         ] {
@@ -281,7 +287,10 @@ pub async fn ranking_over_what_was_followed_is_ranking_over_the_memories(store: 
         let memories: Vec<_> = (0..random.below(LARGEST_CORPUS))
             .map(|_| indexed(any_memory(&w, random, now)))
             .collect();
-        let stored = w.store.remember(w.owner, memories, None, w.now()).await;
+        let stored = w
+            .store
+            .remember(w.owner, memories, Vec::new(), None, w.now())
+            .await;
         let mut stored = stored.unwrap().value;
         stored.sort_by_key(|memory| memory.id);
         stored.dedup_by_key(|memory| memory.id);
@@ -329,10 +338,13 @@ pub async fn documents_and_speakers_survive_whatever_they_hold(store: Arc<dyn St
         let item = indexed(memory);
         let document = item.document.clone();
         let before = w.store.memory_change(w.owner).await.unwrap();
-        let stored = w.store.remember(w.owner, vec![item], None, w.now()).await;
+        let stored = w
+            .store
+            .remember(w.owner, vec![item], Vec::new(), None, w.now())
+            .await;
         let stored = stored.unwrap().value.remove(0);
         let after = ChangePosition::behind(before);
-        let delta = w.store.index_delta(w.owner, after, ALL).await.unwrap();
+        let delta = w.store.index_delta(w.owner, after, ALL, &[]).await.unwrap();
         let upsert = &delta.delta.upserts[0];
         assert_eq!(upsert.document, document, "{text}");
         assert_eq!(upsert.entry, Entry::from(&stored), "{text}");

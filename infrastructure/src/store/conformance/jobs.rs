@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use tidemark_application::ports::jobs::{ClaimedJob, Job, JobKind, JobState, JobWriteError};
+use tidemark_application::ports::jobs::{ClaimedJob, Job, JobKind, JobState, JobWriteError, Lane};
 use tidemark_application::ports::store::{Cursor, Store};
 use tidemark_domain::ids::{JobId, TenantId};
 
-use super::world::{ALL, HARD_TEXTS, SHORT, World, lapse, sorted, unknown};
+use super::world::{ALL, HARD_TEXTS, LONG, SHORT, World, lapse, sorted, unknown};
 
 /// Longer than the steps of the clock of any database.
 async fn tick() {
@@ -143,6 +143,35 @@ pub async fn a_lapsed_claim_that_nobody_took_is_still_valid(store: Arc<dyn Store
     assert!(w.jobs().await.is_empty());
 }
 
+pub async fn a_claim_of_some_kinds_passes_over_the_others(store: Arc<dyn Store>) {
+    let w = World::new(store).await;
+    for kind in JobKind::ALL {
+        w.enqueued(w.session().await, kind).await;
+    }
+    let mut claimed = Vec::new();
+    for lane in Lane::ALL {
+        let kinds = lane.kinds();
+        assert_eq!(w.store.claim_job_of(&[], LONG).await.unwrap(), None);
+        while let Some(claim) = w.store.claim_job_of(&kinds, SHORT).await.unwrap() {
+            assert!(kinds.contains(&claim.job.kind), "{:?}", claim.job.kind);
+            claimed.push(claim.job.kind);
+            w.store.finish_job(&claim).await.unwrap();
+        }
+    }
+    claimed.sort_by_key(|kind| kind.as_str());
+    let mut all = JobKind::ALL.to_vec();
+    all.sort_by_key(|kind| kind.as_str());
+    assert_eq!(claimed, all);
+
+    w.enqueued(w.session().await, JobKind::Index).await;
+    let lapsed = w.claim_for(SHORT).await.unwrap();
+    lapse().await;
+    let found = w.store.claim_job_of(&Lane::Model.kinds(), LONG).await;
+    assert_eq!(found.unwrap(), None);
+    let found = w.store.claim_job_of(&Lane::Quick.kinds(), LONG).await;
+    assert_eq!(found.unwrap().unwrap().job.id, lapsed.job.id);
+}
+
 pub async fn a_renewed_claim_does_not_lapse(store: Arc<dyn Store>) {
     let w = World::new(store).await;
     w.enqueued(w.session().await, JobKind::Index).await;
@@ -244,7 +273,7 @@ pub async fn a_job_that_is_given_up_waits_for_a_person(store: Arc<dyn Store>) {
 pub async fn a_failed_job_does_not_keep_a_new_one_from_waiting(store: Arc<dyn Store>) {
     let w = World::new(store).await;
     let job = failed(&w, JobKind::Index).await;
-    w.enqueued(job.session_id, JobKind::Index).await;
+    w.enqueued(job.session_id.unwrap(), JobKind::Index).await;
     let claim = w.claim().await.unwrap();
     assert_ne!(claim.job.id, job.id);
     assert_eq!(claim.job.session_id, job.session_id);
@@ -267,7 +296,7 @@ pub async fn a_retried_job_is_pending_with_fresh_attempts(store: Arc<dyn Store>)
 pub async fn a_retried_job_gives_way_to_one_that_waits_already(store: Arc<dyn Store>) {
     let w = World::new(store).await;
     let job = failed(&w, JobKind::Index).await;
-    w.enqueued(job.session_id, JobKind::Index).await;
+    w.enqueued(job.session_id.unwrap(), JobKind::Index).await;
     let pending = w.jobs().await.into_iter().find(|j| j.id != job.id);
     let retried = w.store.retry_job(w.owner.tenant, job.id).await.unwrap();
     assert_eq!(retried, pending);

@@ -53,7 +53,10 @@ pub async fn every_scope_kind_layer_state_and_trust_is_kept(store: Arc<dyn Store
         });
     }
     let items = expected.iter().cloned().map(indexed).collect();
-    let given = w.store.remember(w.owner, items, None, w.now()).await;
+    let given = w
+        .store
+        .remember(w.owner, items, Vec::new(), None, w.now())
+        .await;
     assert_eq!(given.unwrap().value, expected);
     for memory in expected {
         assert_eq!(w.memory_row(memory.id).await, Some(memory));
@@ -79,7 +82,10 @@ pub async fn the_answer_keeps_the_order_and_names_the_present_ones(store: Arc<dy
     let (a, c) = (w.memory("A"), w.memory("C"));
     let given = [c.clone(), w.memory("B"), a.clone(), w.memory("C")];
     let items = given.into_iter().map(indexed).collect();
-    let stored = w.store.remember(w.owner, items, None, w.now()).await;
+    let stored = w
+        .store
+        .remember(w.owner, items, Vec::new(), None, w.now())
+        .await;
     let stored = stored.unwrap();
     assert!(!stored.replayed);
     assert_eq!(stored.value, [c.clone(), present, a, c]);
@@ -112,7 +118,10 @@ pub async fn what_is_no_longer_told_does_not_stand_in_for_what_is_said_now(store
     assert_eq!(w.remembered(expiring.clone()).await, expiring);
     let new = w.memory("The budget is 400k");
     let items = vec![indexed(new.clone())];
-    let stored = w.store.remember(w.owner, items, None, expires_at).await;
+    let stored = w
+        .store
+        .remember(w.owner, items, Vec::new(), None, expires_at)
+        .await;
     assert_eq!(stored.unwrap().value, std::slice::from_ref(&new));
     let found = w.memories().await;
     assert_eq!(found.len(), 4);
@@ -125,7 +134,9 @@ pub async fn owners_remember_apart(store: Arc<dyn Store>) {
     for stranger in w.strangers().await {
         let theirs = indexed(w.memory("The budget is 400k"));
         let id = theirs.memory.id;
-        let stored = w.store.remember(stranger, vec![theirs], None, w.now());
+        let stored = w
+            .store
+            .remember(stranger, vec![theirs], Vec::new(), None, w.now());
         assert_eq!(stored.await.unwrap().value[0].id, id);
     }
     assert_eq!(w.memories().await, [mine]);
@@ -192,7 +203,10 @@ pub async fn contents_survive_whatever_they_hold(store: Arc<dyn Store>) {
         };
         let mut item = indexed(memory.clone());
         text.clone_into(&mut item.identity);
-        let stored = w.store.remember(w.owner, vec![item], None, w.now()).await;
+        let stored = w
+            .store
+            .remember(w.owner, vec![item], Vec::new(), None, w.now())
+            .await;
         assert_eq!(stored.unwrap().value, std::slice::from_ref(&memory));
         assert_eq!(w.memory_row(memory.id).await, Some(memory.clone()));
         let identity = [text.to_owned()];

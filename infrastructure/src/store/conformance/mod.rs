@@ -20,6 +20,7 @@
 pub mod cancel;
 pub mod closing;
 pub mod commit;
+pub mod embeddings;
 pub mod expiry;
 pub mod forgetting;
 pub mod idempotency;
@@ -148,6 +149,7 @@ macro_rules! conformance {
                 many_workers_at_once_never_claim_the_same_job
                 a_lapsed_claim_is_given_to_another_and_the_first_has_lost
                 a_lapsed_claim_that_nobody_took_is_still_valid
+                a_claim_of_some_kinds_passes_over_the_others
                 a_renewed_claim_does_not_lapse
                 a_claim_that_was_taken_over_cannot_be_renewed
                 a_finished_job_is_gone_and_cannot_be_finished_again
@@ -241,6 +243,20 @@ macro_rules! conformance {
                 what_was_forgotten_of_a_message_is_told
                 what_is_not_stored_yet_can_be_forgotten_before_it_is
             }
+            embeddings {
+                a_model_is_known_by_the_dimension_it_had_first
+                of_many_that_adopt_a_model_at_once_one_is_right
+                what_is_stored_can_be_enqueued_to_be_embedded_with_it
+                memories_are_asked_for_until_the_model_has_been_asked_about_them
+                vectors_are_followed_by_an_index_that_knows_their_memories
+                a_vector_of_what_has_changed_or_gone_is_not_stored
+                a_vector_goes_with_its_memory
+                who_has_lost_the_job_stores_and_drops_nothing
+                vectors_of_models_that_were_adopted_earlier_are_dropped
+                owners_with_something_to_do_are_found_until_it_is_enqueued_or_done
+                a_postponed_job_waits_with_fresh_attempts
+                speakers_are_those_by_whom_there_is_a_memory
+            }
             idempotency {
                 a_session_is_made_once_for_a_key_and_told_as_it_is_now
                 a_key_with_another_body_is_a_mismatch_and_makes_nothing
@@ -298,6 +314,7 @@ mod tests {
             include_str!("forgetting.rs"),
             include_str!("expiry.rs"),
             include_str!("index.rs"),
+            include_str!("embeddings.rs"),
             include_str!("idempotency.rs"),
         ];
         let listed = crate::conformance!(@list names);

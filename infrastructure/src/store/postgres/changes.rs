@@ -4,7 +4,8 @@ use sqlx::PgConnection;
 use tidemark_application::ports::memories::{ChangePosition, IndexDelta};
 use tidemark_application::ports::store::StoreError;
 use tidemark_domain::ids::{MemoryId, MessageId, Owner, SessionId, Timestamp};
-use tidemark_domain::memory::index::{Document, Entry, Upsert};
+use tidemark_domain::memory::embedding::Embedding;
+use tidemark_domain::memory::index::{Document, Embedded, Entry, Upsert};
 use tidemark_domain::memory::{Kind, Layer, Scope, Source, State, Trust};
 use uuid::Uuid;
 
@@ -38,8 +39,21 @@ SELECT r.change, r.memory_id FROM memory_removals r
 WHERE r.tenant_id = $1 AND r.owner_id = $2 AND (r.change, r.memory_id) > ($3, $4)
 ORDER BY r.change, r.memory_id LIMIT $5";
 
+/// Of memories that are known at the position: those of the others come with them.
+const VECTORS: &str = "
+SELECT v.change, v.memory_id, v.model, v.vec FROM memory_vectors v
+JOIN memories m ON m.tenant_id = v.tenant_id AND m.owner_id = v.owner_id AND m.id = v.memory_id
+WHERE v.tenant_id = $1 AND v.owner_id = $2 AND (v.change, v.memory_id) > ($3, $4) AND (m.change, m.id) <= ($3, $4)
+    AND v.model = ANY($6) AND v.vec <> ''
+ORDER BY v.change, v.memory_id LIMIT $5";
+
+const VECTORS_OF: &str = "
+SELECT v.change, v.memory_id, v.model, v.vec FROM memory_vectors v
+WHERE v.tenant_id = $1 AND v.owner_id = $2 AND v.memory_id = ANY($3) AND v.model = ANY($4) AND v.vec <> ''";
+
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[BEGIN, NEWEST, STATE, UPSERTS, REMOVED];
+pub(super) const STATEMENTS: &[&str] =
+    &[BEGIN, NEWEST, STATE, UPSERTS, REMOVED, VECTORS, VECTORS_OF];
 
 /// The right to change an owner's memories, under the owner's lock. Every statement that writes memories wants its number.
 #[derive(Debug)]
@@ -78,6 +92,7 @@ pub(super) async fn delta(
     owner: Owner,
     after: ChangePosition,
     limit: u32,
+    models: &[String],
 ) -> Result<IndexDelta, Abort<StoreError>> {
     let state: Option<(i64, i64)> = owned_as(STATE, owner).fetch_optional(&mut *tx).await?;
     let (change, floor) = state.unwrap_or_default();
@@ -89,14 +104,24 @@ pub(super) async fn delta(
         .fetch_all(&mut *tx)
         .await?;
     let mut removed: Vec<(i64, Uuid)> = Vec::new();
-    // An index that holds nothing has nothing to remove.
+    let mut vectors: Vec<VectorRow> = Vec::new();
+    // An index that holds nothing has nothing to remove, and knows no memory yet.
     if from != ChangePosition::START {
         removed = owned_as(REMOVED, owner)
             .bind(from.change)
             .bind(from.id.0)
             .bind(i64::from(limit))
-            .fetch_all(tx)
+            .fetch_all(&mut *tx)
             .await?;
+        if !models.is_empty() {
+            vectors = owned_as(VECTORS, owner)
+                .bind(from.change)
+                .bind(from.id.0)
+                .bind(i64::from(limit))
+                .bind(models)
+                .fetch_all(&mut *tx)
+                .await?;
+        }
     }
     let upserts: Result<Vec<_>, sqlx::Error> = rows
         .into_iter()
@@ -110,8 +135,47 @@ pub(super) async fn delta(
         removed: (removed.into_iter())
             .map(|(change, id)| (change, MemoryId(id)))
             .collect(),
+        vectors: vectors
+            .into_iter()
+            .map(|row| Ok((row.change, row.try_into()?)))
+            .collect::<Result<_, sqlx::Error>>()?,
     };
-    Ok(read.into_delta())
+    let mut part = read.into_delta();
+    if !models.is_empty() && !part.delta.upserts.is_empty() {
+        let upserts = part.delta.upserts.iter();
+        let rows: Vec<VectorRow> = owned_as(VECTORS_OF, owner)
+            .bind(upserts.map(|u| u.entry.id.0).collect::<Vec<_>>())
+            .bind(models)
+            .fetch_all(tx)
+            .await?;
+        for row in rows {
+            part.delta.vectors.push(row.try_into()?);
+        }
+    }
+    Ok(part)
+}
+
+#[derive(sqlx::FromRow)]
+struct VectorRow {
+    change: i64,
+    memory_id: Uuid,
+    model: String,
+    vec: Vec<u8>,
+}
+
+impl TryFrom<VectorRow> for Embedded {
+    type Error = sqlx::Error;
+
+    fn try_from(row: VectorRow) -> Result<Self, sqlx::Error> {
+        let vector = Embedding::from_bytes(&row.vec);
+        Ok(Self {
+            memory: MemoryId(row.memory_id),
+            model: row.model,
+            vector: vector
+                .ok_or_else(|| unexpected("memory_vectors.vec"))?
+                .into(),
+        })
+    }
 }
 
 #[derive(sqlx::FromRow)]

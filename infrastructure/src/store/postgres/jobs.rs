@@ -14,9 +14,9 @@ use uuid::Uuid;
 use super::messages::page;
 use super::rows::{JobRow, all, job_columns, job_kind, job_state, owned, owned_as};
 use super::transaction::Abort;
-use super::{PostgresStore, sessions};
+use super::{PostgresStore, owners, sessions};
 
-/// Enqueues `$5` (ids) and `$6` (kinds) for session `$3` at `$4`, once for each row of what is given.
+/// Enqueues `$5` (ids) and `$6` (kinds) at `$4`, once for each row of what is given: for session `$3`, or for its owner.
 ///
 /// One that is pending already is locked, not only left: until this transaction commits nobody claims it, so that whoever works on it
 /// sees what is committed here.
@@ -24,7 +24,7 @@ macro_rules! enqueue_sql {
     ($joined:literal) => {
         concat!(
             "INSERT INTO jobs (tenant_id, owner_id, session_id, id, kind, state, run_at, created_at) \
-             SELECT $1, $2, $3, n.id, n.kind, 'pending', statement_timestamp(), $4 \
+             SELECT $1, $2, CASE n.kind WHEN 'embed' THEN NULL ELSE $3::uuid END, n.id, n.kind, 'pending', statement_timestamp(), $4 \
              FROM unnest($5::uuid[], $6::text[]) AS n (id, kind)",
             $joined,
             " ORDER BY n.kind \
@@ -37,7 +37,7 @@ pub(super) use enqueue_sql;
 const ENQUEUE: &str = enqueue_sql!("");
 
 const CLAIM: &str =
-    "SELECT tenant_id, owner_id, job_id FROM tidemark_claim_job($1 * interval '1 microsecond')";
+    "SELECT tenant_id, owner_id, job_id FROM tidemark_claim_job($1, $2 * interval '1 microsecond')";
 const NAME_TENANT: &str = "SELECT set_config('tidemark.tenant', $1::text, true)";
 
 const FIND: &str = concat!(
@@ -61,10 +61,17 @@ const PUT_BACK: &str = "
 UPDATE jobs SET state = 'pending', lease_until = NULL, last_error = $5, run_at = clock_timestamp() + $6 * interval '1 microsecond'
 WHERE tenant_id = $1 AND owner_id = $2 AND id = $3 AND state = 'running' AND token = $4";
 
+const POSTPONE: &str = "
+UPDATE jobs SET state = 'pending', lease_until = NULL, last_error = $5, run_at = clock_timestamp() + $6 * interval '1 microsecond', attempts = 0
+WHERE tenant_id = $1 AND owner_id = $2 AND id = $3 AND state = 'running' AND token = $4";
+
+const HOLD: &str = "
+SELECT FROM jobs WHERE tenant_id = $1 AND owner_id = $2 AND id = $3 AND state = 'running' AND token = $4 FOR UPDATE";
+
 const PENDING_LIKE: &str = concat!(
     "SELECT ",
     job_columns!(),
-    " FROM jobs j WHERE j.tenant_id = $1 AND j.owner_id = $2 AND j.session_id = $3 AND j.kind = $4 AND j.state = 'pending'"
+    " FROM jobs j WHERE j.tenant_id = $1 AND j.owner_id = $2 AND j.session_id IS NOT DISTINCT FROM $3 AND j.kind = $4 AND j.state = 'pending'"
 );
 
 const FIND_FAILED: &str = concat!(
@@ -105,6 +112,8 @@ pub(super) const STATEMENTS: &[&str] = &[
     REMOVE,
     GIVE_UP,
     PUT_BACK,
+    POSTPONE,
+    HOLD,
     PENDING_LIKE,
     FIND_FAILED,
     REVIVE,
@@ -131,12 +140,32 @@ pub(super) async fn enqueue(
     jobs: &[NewJob],
     now: Timestamp,
 ) -> Result<(), sqlx::Error> {
+    enqueue_in(tx, owner, Some(session), jobs, now).await
+}
+
+/// Enqueues jobs of an owner whom the transaction has locked.
+pub(super) async fn enqueue_for_owner(
+    tx: &mut PgConnection,
+    owner: Owner,
+    jobs: &[NewJob],
+    now: Timestamp,
+) -> Result<(), sqlx::Error> {
+    enqueue_in(tx, owner, None, jobs, now).await
+}
+
+async fn enqueue_in(
+    tx: &mut PgConnection,
+    owner: Owner,
+    session: Option<SessionId>,
+    jobs: &[NewJob],
+    now: Timestamp,
+) -> Result<(), sqlx::Error> {
     if jobs.is_empty() {
         return Ok(());
     }
     let (ids, kinds) = columns(jobs);
     owned(ENQUEUE, owner)
-        .bind(session.0)
+        .bind(session.map(|session| session.0))
         .bind(now)
         .bind(ids)
         .bind(kinds)
@@ -156,6 +185,19 @@ pub(super) async fn remove(
         .execute(tx)
         .await?;
     lost_unless(removed.rows_affected() == 1)
+}
+
+/// Makes sure that a claim still holds, until the transaction ends.
+pub(super) async fn hold(
+    tx: &mut PgConnection,
+    claim: &ClaimedJob,
+) -> Result<(), Abort<JobWriteError>> {
+    let held = owned(HOLD, claim.job.owner)
+        .bind(claim.job.id.0)
+        .bind(claim.token)
+        .fetch_optional(tx)
+        .await?;
+    lost_unless(held.is_some())
 }
 
 async fn renew(
@@ -182,9 +224,11 @@ fn lost_unless(held: bool) -> Result<(), Abort<JobWriteError>> {
 
 async fn claim(
     tx: &mut PgConnection,
+    kinds: &[&'static str],
     lease: Duration,
 ) -> Result<Option<ClaimedJob>, Abort<StoreError>> {
     let claimed: Option<(Uuid, i64, Uuid)> = sqlx::query_as(CLAIM)
+        .bind(kinds)
         .bind(lease.as_micros() as i64)
         .fetch_optional(&mut *tx)
         .await?;
@@ -209,7 +253,7 @@ async fn claim(
 
 async fn pending_like(tx: &mut PgConnection, job: &Job) -> Result<Option<Job>, sqlx::Error> {
     let row: Option<JobRow> = owned_as(PENDING_LIKE, job.owner)
-        .bind(job.session_id.0)
+        .bind(job.session_id.map(|session| session.0))
         .bind(job.kind.as_str())
         .fetch_optional(tx)
         .await?;
@@ -232,21 +276,37 @@ async fn fail(
             .await?;
         return lost_unless(failed.rows_affected() == 1);
     };
-    // Jobs become pending under the session's lock only, so that no second one can while this looks.
-    if sessions::lock(tx, job.owner, job.session_id)
-        .await?
-        .is_none()
-    {
+    put_back(tx, claim, PUT_BACK, Some(error), retry_in).await
+}
+
+/// Jobs become pending under the lock of their session, or of their owner, only, so that no second one can while somebody looks. False
+/// if the session is gone.
+async fn lock_place(tx: &mut PgConnection, job: &Job) -> Result<bool, sqlx::Error> {
+    match job.session_id {
+        Some(session) => Ok(sessions::lock(tx, job.owner, session).await?.is_some()),
+        None => owners::lock(tx, job.owner).await.map(|()| true),
+    }
+}
+
+async fn put_back(
+    tx: &mut PgConnection,
+    claim: &ClaimedJob,
+    statement: &'static str,
+    error: Option<&str>,
+    delay: Duration,
+) -> Result<(), Abort<JobWriteError>> {
+    let job = &claim.job;
+    if !lock_place(tx, job).await? {
         return Err(Abort::Decided(JobWriteError::Lost));
     }
     if pending_like(tx, job).await?.is_some() {
         return remove(tx, claim).await;
     }
-    let put_back = owned(PUT_BACK, job.owner)
+    let put_back = owned(statement, job.owner)
         .bind(job.id.0)
         .bind(claim.token)
         .bind(error)
-        .bind(retry_in.as_micros() as i64)
+        .bind(delay.as_micros() as i64)
         .execute(tx)
         .await?;
     lost_unless(put_back.rows_affected() == 1)
@@ -265,10 +325,7 @@ async fn retry(
     let Some(failed) = failed.map(Job::try_from).transpose()? else {
         return Ok(None);
     };
-    if sessions::lock(tx, failed.owner, failed.session_id)
-        .await?
-        .is_none()
-    {
+    if !lock_place(tx, &failed).await? {
         return Ok(None);
     }
     if let Some(pending) = pending_like(tx, &failed).await? {
@@ -312,9 +369,28 @@ async fn count(tx: &mut PgConnection) -> Result<Vec<(JobKind, JobState, u64)>, A
 
 #[async_trait]
 impl JobRepository for PostgresStore {
-    async fn claim_job(&self, lease: Duration) -> StoreResult<Option<ClaimedJob>> {
+    async fn claim_job_of(
+        &self,
+        kinds: &[JobKind],
+        lease: Duration,
+    ) -> StoreResult<Option<ClaimedJob>> {
+        let kinds: Vec<&'static str> = kinds.iter().map(|kind| kind.as_str()).collect();
         self.database
-            .before_tenant((), move |tx, ()| Box::pin(claim(tx, lease)))
+            .before_tenant(kinds, move |tx, kinds| Box::pin(claim(tx, kinds, lease)))
+            .await
+    }
+
+    async fn postpone_job(
+        &self,
+        claim: &ClaimedJob,
+        error: Option<&str>,
+        delay: Duration,
+    ) -> Result<(), JobWriteError> {
+        let input = (claim.clone(), error.map(str::to_owned));
+        self.database
+            .write(claim.job.owner.tenant, input, move |tx, (claim, error)| {
+                Box::pin(put_back(tx, claim, POSTPONE, error.as_deref(), delay))
+            })
             .await
     }
 

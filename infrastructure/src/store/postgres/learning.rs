@@ -137,7 +137,7 @@ async fn taught(
 /// Locks the session and takes the job away; then nothing else can apply it or move what it was decided on.
 async fn take(tx: &mut PgConnection, claim: &ClaimedJob) -> Result<Session, Abort<JobWriteError>> {
     let job = &claim.job;
-    let session = sessions::lock(tx, job.owner, job.session_id).await?;
+    let session = sessions::lock(tx, job.owner, claim.session().map_err(Abort::Decided)?).await?;
     jobs::remove(tx, claim).await?;
     session.ok_or(Abort::Decided(JobWriteError::Lost))
 }
@@ -181,8 +181,9 @@ async fn commit_index(
     claim: &ClaimedJob,
     commit: &IndexCommit,
 ) -> Result<(), Abort<JobWriteError>> {
-    let (owner, id) = (claim.job.owner, claim.job.session_id);
+    let owner = claim.job.owner;
     let session = take(tx, claim).await?;
+    let id = session.id;
     check(session.indexed_seq == commit.from_seq)?;
     let change = Change::begin(tx, owner).await?;
     check(change.erase_epoch() == commit.erase_epoch)?;
@@ -202,8 +203,9 @@ async fn commit_consolidation(
     claim: &ClaimedJob,
     commit: &ConsolidationCommit,
 ) -> Result<(), Abort<JobWriteError>> {
-    let (owner, id) = (claim.job.owner, claim.job.session_id);
+    let owner = claim.job.owner;
     let session = take(tx, claim).await?;
+    let id = session.id;
     check(session.last_consolidated == commit.from_seq)?;
     let change = Change::begin(tx, owner).await?;
     check(change.erase_epoch() == commit.erase_epoch)?;
@@ -271,7 +273,7 @@ async fn commit_use(
     let owner = claim.job.owner;
     take(tx, claim).await?;
     let turns: Vec<(Json<Vec<RecalledMemory>>,)> = owned_as(MARK_COUNTED, owner)
-        .bind(claim.job.session_id.0)
+        .bind(claim.session().map_err(Abort::Decided)?.0)
         .fetch_all(&mut *tx)
         .await?;
     let mut uses: BTreeMap<Uuid, i64> = BTreeMap::new();

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 use sqlx::PgConnection;
 use sqlx::types::Json;
+use tidemark_application::ports::jobs::NewJob;
 use tidemark_application::ports::memories::{IndexedMemory, MemoryFilter};
 use tidemark_application::ports::sessions::CreateError;
 use tidemark_application::ports::store::{Created, Cursor, Idempotency, Page};
@@ -13,11 +14,11 @@ use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State};
 use uuid::Uuid;
 
 use super::changes::Change;
-use super::forget;
 use super::idempotency::{self, Reservation};
 use super::messages::page;
 use super::rows::{MemoryRow, all, memory_columns, owned, owned_as};
 use super::transaction::Abort;
+use super::{forget, jobs};
 
 /// Not expired at a time, or by the database's clock when none is given.
 macro_rules! unexpired {
@@ -331,7 +332,7 @@ pub(super) async fn preferences(
 pub(super) async fn remember(
     tx: &mut PgConnection,
     owner: Owner,
-    items: &[IndexedMemory],
+    (items, jobs): (&[IndexedMemory], &[NewJob]),
     key: Option<&Idempotency>,
     now: Timestamp,
 ) -> Result<Created<Vec<Memory>>, Abort<CreateError>> {
@@ -367,6 +368,7 @@ pub(super) async fn remember(
         ids.push(*id);
     }
     insert(tx, owner, &change, &new).await?;
+    jobs::enqueue_for_owner(tx, owner, jobs, now).await?;
     if ids != wanted {
         idempotency::rename(tx, owner, key, &ids, now).await?;
     }

@@ -1,6 +1,7 @@
 //! The port that covers memories.
 
 use async_trait::async_trait;
+use tidemark_application::ports::jobs::NewJob;
 use tidemark_application::ports::memories::{
     ChangePosition, Forgetting, IndexDelta, IndexedMemory, MemoryFilter, MemoryRepository,
 };
@@ -23,15 +24,17 @@ impl MemoryRepository for PostgresStore {
         &self,
         owner: Owner,
         items: Vec<IndexedMemory>,
+        jobs: Vec<NewJob>,
         idempotency: Option<Idempotency>,
         now: Timestamp,
     ) -> Result<Created<Vec<Memory>>, CreateError> {
         self.database
             .write(
                 owner.tenant,
-                (items, idempotency),
-                move |tx, (items, key)| {
-                    Box::pin(memories::remember(tx, owner, items, key.as_ref(), now))
+                (items, jobs, idempotency),
+                move |tx, (items, jobs, key)| {
+                    let given = (items.as_slice(), jobs.as_slice());
+                    Box::pin(memories::remember(tx, owner, given, key.as_ref(), now))
                 },
             )
             .await
@@ -80,10 +83,11 @@ impl MemoryRepository for PostgresStore {
         owner: Owner,
         after: ChangePosition,
         limit: u32,
+        models: &[String],
     ) -> StoreResult<IndexDelta> {
         self.database
-            .read(owner.tenant, (), move |tx, ()| {
-                Box::pin(changes::delta(tx, owner, after, limit))
+            .read(owner.tenant, models.to_vec(), move |tx, models| {
+                Box::pin(changes::delta(tx, owner, after, limit, models))
             })
             .await
     }

@@ -5,12 +5,13 @@ use sqlx::{SqliteConnection, SqlitePool};
 use tidemark_application::ports::memories::{ChangePosition, IndexDelta};
 use tidemark_application::ports::store::{StoreError, StoreResult};
 use tidemark_domain::ids::{MemoryId, Owner, SessionId};
-use tidemark_domain::memory::index::{Document, Entry, Upsert};
+use tidemark_domain::memory::embedding::Embedding;
+use tidemark_domain::memory::index::{Document, Embedded, Entry, Upsert};
 use tidemark_domain::memory::{Kind, Layer, Scope, State, Trust};
 use uuid::Uuid;
 
 use super::errors::{corrupt, store_error};
-use super::rows::{Row, owned};
+use super::rows::{Row, hex_list, json, owned};
 use super::statements::statements;
 use crate::store::changes::{self, ReadChanges};
 
@@ -26,6 +27,14 @@ statements! {
                WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND (m.change, m.id) > (?3, ?4) ORDER BY m.change, m.id LIMIT ?5";
     REMOVED = "SELECT change, memory_id FROM memory_removals \
                WHERE tenant_id = ?1 AND owner_id = ?2 AND (change, memory_id) > (?3, ?4) ORDER BY change, memory_id LIMIT ?5";
+    /// Of memories that are known at the position: those of the others come with them.
+    VECTORS = "SELECT v.change, v.memory_id, v.model, v.vec FROM memory_vectors v INDEXED BY memory_vectors_by_change \
+               CROSS JOIN memories m ON m.tenant_id = v.tenant_id AND m.owner_id = v.owner_id AND m.id = v.memory_id \
+               WHERE v.tenant_id = ?1 AND v.owner_id = ?2 AND (v.change, v.memory_id) > (?3, ?4) AND (m.change, m.id) <= (?3, ?4) \
+               AND v.model IN (SELECT value FROM json_each(?6)) AND length(v.vec) > 0 ORDER BY v.change, v.memory_id LIMIT ?5";
+    VECTORS_OF = "SELECT v.memory_id, v.model, v.vec FROM json_each(?3) asked CROSS JOIN memory_vectors v \
+                  ON v.tenant_id = ?1 AND v.owner_id = ?2 AND v.memory_id = unhex(asked.value) \
+                  WHERE v.model IN (SELECT value FROM json_each(?4)) AND length(v.vec) > 0";
 }
 
 /// The right to change an owner's memories. Every statement that writes memories wants its number.
@@ -66,13 +75,14 @@ pub(super) async fn newest(readers: &SqlitePool, owner: Owner) -> StoreResult<i6
     state(readers, owner).await.map(|(change, _)| change)
 }
 
-/// The number is read first and removals before memories: what is written between the statements is in the next delta as well, and a memory
+/// The number is read first, then removals, vectors and memories: what is written between the statements is in the next delta as well, and a memory
 /// that was removed and made again is not lost.
 pub(super) async fn delta(
     readers: &SqlitePool,
     owner: Owner,
     after: ChangePosition,
     limit: u32,
+    models: &[String],
 ) -> StoreResult<IndexDelta> {
     let (change, floor) = state(readers, owner).await?;
     let (from, reset) = changes::begin(after, change, floor);
@@ -81,23 +91,62 @@ pub(super) async fn delta(
             .bind(from.change)
             .bind(from.id.0)
             .bind(i64::from(limit))
+    };
+    let names = json(&models)?;
+    let (mut removed, mut vectors) = (Vec::new(), Vec::new());
+    // An index that holds nothing has nothing to remove, and knows no memory yet.
+    if from != ChangePosition::START {
+        removed = behind(REMOVED)
             .fetch_all(readers)
-    };
-    // An index that holds nothing has nothing to remove.
-    let removed = if from == ChangePosition::START {
-        Vec::new()
-    } else {
-        behind(REMOVED).await.map_err(store_error)?
-    };
-    let upserts = behind(UPSERTS).await.map_err(store_error)?;
+            .await
+            .map_err(store_error)?;
+        if !models.is_empty() {
+            vectors = behind(VECTORS)
+                .bind(&names)
+                .fetch_all(readers)
+                .await
+                .map_err(store_error)?;
+        }
+    }
+    let upserts = behind(UPSERTS)
+        .fetch_all(readers)
+        .await
+        .map_err(store_error)?;
     let read = ReadChanges {
         change,
         reset,
         limit: limit as usize,
         upserts: upserts.iter().map(upsert).collect::<StoreResult<_>>()?,
         removed: removed.iter().map(removal).collect::<StoreResult<_>>()?,
+        vectors: vectors
+            .iter()
+            .map(|row| Ok((Row::of("memory_vectors", row).get("change")?, vector(row)?)))
+            .collect::<StoreResult<_>>()?,
     };
-    Ok(read.into_delta())
+    let mut part = read.into_delta();
+    if !models.is_empty() && !part.delta.upserts.is_empty() {
+        let upserts = part.delta.upserts.iter();
+        let found = owned(VECTORS_OF, owner)
+            .bind(hex_list(upserts.map(|u| u.entry.id.0)))
+            .bind(names)
+            .fetch_all(readers)
+            .await
+            .map_err(store_error)?;
+        for row in &found {
+            part.delta.vectors.push(vector(row)?);
+        }
+    }
+    Ok(part)
+}
+
+fn vector(row: &SqliteRow) -> StoreResult<Embedded> {
+    let row = Row::of("memory_vectors", row);
+    let vector = Embedding::from_bytes(row.get("vec")?);
+    Ok(Embedded {
+        memory: MemoryId(row.get("memory_id")?),
+        model: row.get("model")?,
+        vector: vector.ok_or_else(|| corrupt("memory_vectors.vec"))?.into(),
+    })
 }
 
 fn removal(row: &SqliteRow) -> StoreResult<(i64, MemoryId)> {

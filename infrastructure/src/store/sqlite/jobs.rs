@@ -33,16 +33,16 @@ statements! {
     ENQUEUE = concat!(
         "INSERT INTO jobs (tenant_id, owner_id, id, session_id, kind, run_at, created_at) \
          VALUES (?1, ?2, ?3, ?4, ?5, ", database_now!(), ", ?6) \
-         ON CONFLICT (tenant_id, owner_id, session_id, kind) WHERE state = 'pending' DO NOTHING");
+         ON CONFLICT (tenant_id, owner_id, ifnull(session_id, x''), kind) WHERE state = 'pending' DO NOTHING");
     CLAIM = concat!(
         "UPDATE jobs SET state = 'running', attempts = attempts + 1, token = token + 1, \
              lease_until = ", database_now!(), " + ?1 \
          WHERE (tenant_id, owner_id, id) = (SELECT tenant_id, owner_id, id FROM ( \
              SELECT * FROM (SELECT tenant_id, owner_id, id, run_at FROM jobs \
-                 WHERE state = 'pending' AND run_at <= ", database_now!(), " ORDER BY run_at, id LIMIT 1) \
+                 WHERE state = 'pending' AND kind IN (SELECT value FROM json_each(?2)) AND run_at <= ", database_now!(), " ORDER BY run_at, id LIMIT 1) \
              UNION ALL \
              SELECT * FROM (SELECT tenant_id, owner_id, id, run_at FROM jobs \
-                 WHERE state = 'running' AND lease_until <= ", database_now!(), " ORDER BY run_at, id LIMIT 1) \
+                 WHERE state = 'running' AND kind IN (SELECT value FROM json_each(?2)) AND lease_until <= ", database_now!(), " ORDER BY run_at, id LIMIT 1) \
          ) ORDER BY run_at, id LIMIT 1) \
          RETURNING ", job_columns!());
     RENEW = concat!("UPDATE jobs SET lease_until = ", database_now!(), " + ?5 WHERE ", claimed!());
@@ -51,8 +51,12 @@ statements! {
     POSTPONE = concat!(
         "UPDATE jobs SET state = 'pending', last_error = ?5, lease_until = 0, run_at = ", database_now!(), " + ?6 \
          WHERE ", claimed!());
+    RESUME = concat!(
+        "UPDATE jobs SET state = 'pending', last_error = ?5, lease_until = 0, attempts = 0, run_at = ", database_now!(), " + ?6 \
+         WHERE ", claimed!());
+    HELD = concat!("SELECT 1 FROM jobs WHERE ", claimed!());
     PENDING = concat!("SELECT ", job_columns!(), " FROM jobs \
-                       WHERE tenant_id = ?1 AND owner_id = ?2 AND session_id = ?3 AND kind = ?4 AND state = 'pending'");
+                       WHERE tenant_id = ?1 AND owner_id = ?2 AND ifnull(session_id, x'') = ifnull(?3, x'') AND kind = ?4 AND state = 'pending'");
     LIST = concat!("SELECT ", job_columns!(), " FROM jobs \
                     WHERE tenant_id = ?1 AND (created_at, id) < (?2, ?3) AND (?4 IS NULL OR state = ?4) \
                     ORDER BY created_at DESC, id DESC LIMIT ?5");
@@ -73,10 +77,31 @@ pub(super) async fn enqueue(
     jobs: &[NewJob],
     now: Timestamp,
 ) -> StoreResult<()> {
+    enqueue_in(connection, owner, Some(session), jobs, now).await
+}
+
+/// Enqueues jobs of an owner.
+pub(super) async fn enqueue_for_owner(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    jobs: &[NewJob],
+    now: Timestamp,
+) -> StoreResult<()> {
+    enqueue_in(connection, owner, None, jobs, now).await
+}
+
+async fn enqueue_in(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    session: Option<SessionId>,
+    jobs: &[NewJob],
+    now: Timestamp,
+) -> StoreResult<()> {
     for job in jobs {
+        let session = session.filter(|_| !job.kind.is_of_owner());
         owned(ENQUEUE, owner)
             .bind(job.id.0)
-            .bind(session.0)
+            .bind(session.map(|session| session.0))
             .bind(job.kind.as_str())
             .bind(micros(now))
             .execute(&mut *connection)
@@ -98,6 +123,20 @@ pub(super) async fn finish(
         .await
         .map_err(store_error)?;
     still_claimed(finished.rows_affected())
+}
+
+/// Makes sure that a claim still holds.
+pub(super) async fn hold(
+    connection: &mut SqliteConnection,
+    claim: &ClaimedJob,
+) -> Result<(), JobWriteError> {
+    let held = owned(HELD, claim.job.owner)
+        .bind(claim.job.id.0)
+        .bind(claim.token)
+        .fetch_optional(connection)
+        .await
+        .map_err(store_error)?;
+    still_claimed(u64::from(held.is_some()))
 }
 
 async fn renew(
@@ -132,11 +171,11 @@ pub(super) async fn void_leases(connection: &mut SqliteConnection) -> Result<(),
 async fn pending(
     executor: impl SqliteExecutor<'_>,
     owner: Owner,
-    session: SessionId,
+    session: Option<SessionId>,
     kind: JobKind,
 ) -> StoreResult<Option<Job>> {
     owned(PENDING, owner)
-        .bind(session.0)
+        .bind(session.map(|session| session.0))
         .bind(kind.as_str())
         .fetch_optional(executor)
         .await
@@ -148,10 +187,12 @@ async fn pending(
 
 async fn claim(
     connection: &mut SqliteConnection,
+    kinds: String,
     lease: Duration,
 ) -> StoreResult<Option<ClaimedJob>> {
     let claimed = sqlx::query(CLAIM)
         .bind(duration_micros(lease))
+        .bind(kinds)
         .fetch_optional(connection)
         .await
         .map_err(store_error)?;
@@ -188,6 +229,30 @@ async fn fail(
     };
     let failed = statement.execute(connection).await.map_err(store_error)?;
     still_claimed(failed.rows_affected())
+}
+
+async fn postpone(
+    connection: &mut SqliteConnection,
+    claim: ClaimedJob,
+    error: Option<String>,
+    delay: Duration,
+) -> Result<(), JobWriteError> {
+    let job = &claim.job;
+    if pending(&mut *connection, job.owner, job.session_id, job.kind)
+        .await?
+        .is_some()
+    {
+        return finish(connection, &claim).await;
+    }
+    let postponed = owned(RESUME, job.owner)
+        .bind(job.id.0)
+        .bind(claim.token)
+        .bind(error)
+        .bind(duration_micros(delay))
+        .execute(connection)
+        .await
+        .map_err(store_error)?;
+    still_claimed(postponed.rows_affected())
 }
 
 async fn retry(
@@ -241,8 +306,28 @@ async fn drop_waiting(
 
 #[async_trait]
 impl JobRepository for SqliteStore {
-    async fn claim_job(&self, lease: Duration) -> StoreResult<Option<ClaimedJob>> {
-        self.writer.write(move |c| Box::pin(claim(c, lease))).await
+    async fn claim_job_of(
+        &self,
+        kinds: &[JobKind],
+        lease: Duration,
+    ) -> StoreResult<Option<ClaimedJob>> {
+        let names: Vec<&str> = kinds.iter().map(|kind| kind.as_str()).collect();
+        let kinds = rows::json(&names)?;
+        self.writer
+            .write(move |c| Box::pin(claim(c, kinds, lease)))
+            .await
+    }
+
+    async fn postpone_job(
+        &self,
+        claim: &ClaimedJob,
+        error: Option<&str>,
+        delay: Duration,
+    ) -> Result<(), JobWriteError> {
+        let (claim, error) = (claim.clone(), error.map(str::to_owned));
+        self.writer
+            .write(move |c| Box::pin(postpone(c, claim, error, delay)))
+            .await
     }
 
     async fn renew_job(&self, claim: &ClaimedJob, lease: Duration) -> Result<(), JobWriteError> {

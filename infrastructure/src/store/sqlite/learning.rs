@@ -72,7 +72,7 @@ async fn move_cursor(
     to: i64,
 ) -> Result<(), JobWriteError> {
     let moved = owned(statement, claim.job.owner)
-        .bind(claim.job.session_id.0)
+        .bind(claim.session()?.0)
         .bind(from)
         .bind(to)
         .execute(connection)
@@ -110,7 +110,7 @@ async fn index(
     jobs::enqueue(
         connection,
         job.owner,
-        job.session_id,
+        claim.session()?,
         &commit.jobs,
         commit.now,
     )
@@ -200,7 +200,7 @@ async fn consolidate(
     jobs::enqueue(
         connection,
         job.owner,
-        job.session_id,
+        claim.session()?,
         &commit.jobs,
         commit.now,
     )
@@ -214,7 +214,7 @@ async fn count_use(
     now: Timestamp,
 ) -> Result<u64, JobWriteError> {
     jobs::finish(connection, &claim).await?;
-    let (owner, session) = (claim.job.owner, claim.job.session_id);
+    let (owner, session) = (claim.job.owner, claim.session()?);
     let change = Change::begin(connection, owner).await?;
     let counted = owned(COUNT_USE, owner)
         .bind(session.0)

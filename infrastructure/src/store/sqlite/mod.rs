@@ -4,6 +4,7 @@
 //! see what has been committed. A lock beside the file refuses a second process, so at the start no lease can belong to anybody.
 
 mod changes;
+mod embeddings;
 mod errors;
 mod idempotency;
 mod jobs;

@@ -226,7 +226,7 @@ pub(super) fn job(row: &SqliteRow) -> StoreResult<Job> {
     Ok(Job {
         id: JobId(row.get("id")?),
         owner: whose,
-        session_id: SessionId(row.get("session_id")?),
+        session_id: row.get::<Option<Uuid>>("session_id")?.map(SessionId),
         kind: row.name("kind", JobKind::parse)?,
         state: row.name("state", JobState::parse)?,
         attempts: row.number("attempts")?,

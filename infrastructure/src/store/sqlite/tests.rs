@@ -160,6 +160,7 @@ fn all_statements() -> Vec<&'static str> {
         jobs::STATEMENTS,
         learning::STATEMENTS,
         changes::STATEMENTS,
+        embeddings::STATEMENTS,
         messages::STATEMENTS,
         owners::STATEMENTS,
         recalled::STATEMENTS,

@@ -48,7 +48,7 @@ pub async fn readyz(State(app): State<App>) -> Result<Json<Readiness>, Problem> 
     Ok(Json(Readiness {
         status: "ready".to_owned(),
         store: "ok".to_owned(),
-        embedder: match &app.embedder {
+        embedder: match &app.embedders.present {
             None => "none",
             Some(embedder) if embedder.is_well() => "ok",
             Some(_) => "unavailable",

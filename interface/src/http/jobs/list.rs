@@ -3,11 +3,13 @@
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
+use tidemark_application::ports::embedder::Embedder as _;
+use tidemark_application::ports::jobs::{Job, JobKind};
 use tidemark_application::ports::store::Cursor;
 use utoipa::{IntoParams, ToSchema};
 use validator::Validate;
 
-use super::view::{JobStateView, JobView};
+use super::view::{JobProgress, JobStateView, JobView};
 use crate::app::App;
 use crate::extract::{Caller, Params};
 use crate::pagination::{DEFAULT_LIMIT, List};
@@ -77,8 +79,24 @@ pub async fn list_jobs(
         };
         list.encode(&place)
     });
-    Ok(Json(JobPage {
-        items: page.items.into_iter().map(Into::into).collect(),
-        next_cursor,
-    }))
+    let mut items = Vec::with_capacity(page.items.len());
+    for job in page.items {
+        let progress = progress(&app, &job).await?;
+        items.push(JobView {
+            progress,
+            ..job.into()
+        });
+    }
+    Ok(Json(JobPage { items, next_cursor }))
+}
+
+async fn progress(app: &App, job: &Job) -> Result<Option<JobProgress>, Problem> {
+    let (JobKind::Embed, Some(embedder)) = (job.kind, &app.embedders.present) else {
+        return Ok(None);
+    };
+    let progress = app
+        .store
+        .embedding_progress(job.owner, embedder.model())
+        .await?;
+    Ok(Some(progress.into()))
 }

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use tidemark_application::ports::embeddings::EmbeddingProgress;
 use tidemark_application::ports::jobs::{Job, JobKind, JobState};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -19,6 +20,8 @@ pub enum JobKindView {
     ReviewMemory,
     /// Count the use of memories that were shown.
     CountUse,
+    /// Embed the user's memories that the present model has not embedded.
+    Embed,
 }
 
 impl From<JobKind> for JobKindView {
@@ -28,6 +31,7 @@ impl From<JobKind> for JobKindView {
             JobKind::Consolidate => Self::Consolidate,
             JobKind::ReviewMemory => Self::ReviewMemory,
             JobKind::CountUse => Self::CountUse,
+            JobKind::Embed => Self::Embed,
         }
     }
 }
@@ -65,6 +69,26 @@ impl From<JobStateView> for JobState {
     }
 }
 
+/// How far a job is.
+#[derive(Clone, Copy, Debug, Serialize, ToSchema)]
+pub struct JobProgress {
+    /// How many of the user's memories the present model has embedded.
+    #[schema(examples(120))]
+    pub done: u64,
+    /// How many memories the user has.
+    #[schema(examples(4000))]
+    pub total: u64,
+}
+
+impl From<EmbeddingProgress> for JobProgress {
+    fn from(progress: EmbeddingProgress) -> Self {
+        Self {
+            done: progress.done,
+            total: progress.total,
+        }
+    }
+}
+
 /// A job.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Job)]
@@ -73,8 +97,9 @@ pub struct JobView {
     pub id: Uuid,
     /// What is to be done.
     pub kind: JobKindView,
-    /// The session it works on.
-    pub session_id: Uuid,
+    /// The session it works on; absent where it works on all that the user has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<Uuid>,
     /// Where it stands.
     pub state: JobStateView,
     /// How often it was begun.
@@ -82,6 +107,9 @@ pub struct JobView {
     pub attempts: i32,
     /// When it may be begun.
     pub run_at: DateTime<Utc>,
+    /// For `embed`: how far it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<JobProgress>,
     /// What the last attempt failed with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
@@ -94,10 +122,11 @@ impl From<Job> for JobView {
         Self {
             id: job.id.0,
             kind: job.kind.into(),
-            session_id: job.session_id.0,
+            session_id: job.session_id.map(|id| id.0),
             state: job.state.into(),
             attempts: job.attempts,
             run_at: job.run_at,
+            progress: None,
             last_error: job.last_error,
             created_at: job.created_at,
         }

@@ -14,6 +14,8 @@ pub(in crate::store::conformance) struct Follower {
     pub(in crate::store::conformance) owner: Owner,
     pub(in crate::store::conformance) index: OwnerIndex,
     pub(in crate::store::conformance) change: i64,
+    /// The models whose vectors it follows.
+    pub(in crate::store::conformance) models: Vec<String>,
     /// How much it reads at a time.
     pub(in crate::store::conformance) page: u32,
 }
@@ -24,6 +26,7 @@ impl Follower {
             owner,
             index: OwnerIndex::default(),
             change: 0,
+            models: Vec::new(),
             page: ALL,
         }
     }
@@ -33,7 +36,10 @@ impl Follower {
         let mut after = ChangePosition::behind(self.change);
         let mut parts = 0;
         loop {
-            let part = w.store.index_delta(self.owner, after, self.page).await;
+            let part = w
+                .store
+                .index_delta(self.owner, after, self.page, &self.models)
+                .await;
             let part = part.unwrap();
             parts += 1;
             if part.reset {

@@ -30,7 +30,9 @@ impl World {
         self.import_with(session, vec![past], &[kind]).await;
         let jobs = self.jobs().await;
         jobs.into_iter()
-            .find(|job| job.session_id == session && job.kind == kind)
+            .find(|job| {
+                job.session_id == Some(session).filter(|_| !kind.is_of_owner()) && job.kind == kind
+            })
             .unwrap()
     }
 
@@ -53,8 +55,22 @@ impl World {
     ) -> ClaimedJob {
         self.enqueued(session, kind).await;
         let claim = self.claim().await.unwrap();
-        assert_eq!((claim.job.session_id, claim.job.kind), (session, kind));
+        assert_eq!(
+            (claim.job.session_id, claim.job.kind),
+            (Some(session), kind)
+        );
         claim
+    }
+
+    /// The claimed job of this kind of a session, whatever else is due.
+    pub(in crate::store::conformance) async fn claimed_in(
+        &self,
+        session: SessionId,
+        kind: JobKind,
+    ) -> ClaimedJob {
+        self.enqueued(session, kind).await;
+        let claim = self.store.claim_job_of(&[kind], LONG).await.unwrap();
+        claim.filter(|c| c.job.session_id == Some(session)).unwrap()
     }
 
     /// Moves a session's `indexed_seq` to its newest closed message, by way of a job.
@@ -174,7 +190,7 @@ impl World {
     pub(in crate::store::conformance) async fn remembered(&self, memory: Memory) -> Memory {
         let items = vec![indexed(memory)];
         self.store
-            .remember(self.owner, items, None, self.now())
+            .remember(self.owner, items, Vec::new(), None, self.now())
             .await
             .unwrap()
             .value

@@ -6,13 +6,14 @@ use tidemark_application::ports::store::StoreError;
 
 use super::super::testing::TestDatabase;
 use super::super::{
-    ConnectError, PostgresStore, SchemaMismatch, changes, forget, idempotency, jobs, learning,
-    memories, messages, owners, recalled, schema, sessions, turns,
+    ConnectError, PostgresStore, SchemaMismatch, changes, embeddings, forget, idempotency, jobs,
+    learning, memories, messages, owners, recalled, schema, sessions, turns,
 };
 
 fn statements() -> Vec<&'static str> {
     [
         changes::STATEMENTS,
+        embeddings::STATEMENTS,
         forget::STATEMENTS,
         idempotency::STATEMENTS,
         jobs::STATEMENTS,

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sqlx::{Connection, PgConnection};
+use tidemark_application::ports::embeddings::{EmbeddingRepository, MemoryVector, VectorCommit};
 use tidemark_application::ports::jobs::{JobKind, JobRepository, JobState, NewJob};
 use tidemark_application::ports::learning::{IndexCommit, LearningRepository};
 use tidemark_application::ports::memories::{Forgetting, IndexedMemory, MemoryRepository};
@@ -12,6 +13,7 @@ use tidemark_application::ports::turns::{
     AcceptTurn, CommitTurn, NewMessage, Started, TurnRepository, TurnSession,
 };
 use tidemark_domain::ids::{JobId, MemoryId, MessageId, Owner, SessionId, TenantId, TurnId};
+use tidemark_domain::memory::embedding::Embedding;
 use tidemark_domain::memory::index::Document;
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State, Trust};
 use tidemark_domain::session::{MemoryMode, Role};
@@ -152,7 +154,7 @@ pub(super) async fn fill(store: &PostgresStore, tenant: TenantId) -> Owner {
         .await
         .unwrap()
         .expect("the index job is due");
-    assert_eq!(claim.job.session_id, session);
+    assert_eq!(claim.job.session_id, Some(session));
     let messages = store.history(owner, session, None, 10).await.unwrap();
     let source = |seq: usize| Source {
         message_id: messages[seq].id,
@@ -188,7 +190,33 @@ pub(super) async fn fill(store: &PostgresStore, tenant: TenantId) -> Owner {
     };
     let forgotten = store.forget(owner, forgetting).await.unwrap();
     assert_eq!(forgotten, Updated::Done(1));
+    embed(store, owner).await;
     owner
+}
+
+/// Embeds everything that the owner has.
+async fn embed(store: &PostgresStore, owner: Owner) {
+    const MODEL: &str = "a model";
+    store.adopt_embedding_model(MODEL, 2, now()).await.unwrap();
+    store
+        .enqueue_embedding(owner, job(JobKind::Embed), now())
+        .await
+        .unwrap();
+    let claim = store.claim_job_of(&[JobKind::Embed], Duration::from_secs(30));
+    let claim = claim.await.unwrap().expect("the job is due");
+    let memories = store.unembedded(owner, MODEL, 10).await.unwrap();
+    assert!(!memories.is_empty());
+    let vectors = memories.iter().map(|memory| MemoryVector {
+        memory: memory.id,
+        version: memory.version,
+        vector: Embedding::of(&[1.0, 2.0]),
+    });
+    let commit = VectorCommit {
+        model: MODEL.to_owned(),
+        vectors: vectors.collect(),
+    };
+    store.commit_vectors(&claim, commit).await.unwrap();
+    store.finish_job(&claim).await.unwrap();
 }
 
 async fn app_connection(database: &TestDatabase, owner: Owner) -> PgConnection {
@@ -230,7 +258,7 @@ async fn a_pending_job_is_not_claimed_while_what_it_is_to_work_on_is_being_commi
     assert_eq!(store.claim_job(Duration::from_secs(5)).await.unwrap(), None);
     transaction.commit().await.unwrap();
     let claimed = store.claim_job(Duration::from_secs(5)).await.unwrap();
-    assert_eq!(claimed.unwrap().job.session_id, session);
+    assert_eq!(claimed.unwrap().job.session_id, Some(session));
     assert_eq!(store.claim_job(Duration::from_secs(5)).await.unwrap(), None);
 }
 

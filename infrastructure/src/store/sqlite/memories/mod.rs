@@ -6,6 +6,7 @@ mod remove;
 mod write;
 
 use async_trait::async_trait;
+use tidemark_application::ports::jobs::NewJob;
 use tidemark_application::ports::memories::{
     ChangePosition, Forgetting, IndexDelta, IndexedMemory, MemoryFilter, MemoryRepository,
 };
@@ -28,7 +29,7 @@ macro_rules! memory_columns {
              FROM memory_sources s WHERE s.tenant_id = m.tenant_id AND s.owner_id = m.owner_id AND s.memory_id = m.id) AS sources"
     };
 }
-use memory_columns;
+pub(super) use memory_columns;
 
 /// Every statement on memories.
 #[cfg(test)]
@@ -48,11 +49,20 @@ impl MemoryRepository for SqliteStore {
         &self,
         owner: Owner,
         items: Vec<IndexedMemory>,
+        jobs: Vec<NewJob>,
         idempotency: Option<Idempotency>,
         now: Timestamp,
     ) -> Result<Created<Vec<Memory>>, CreateError> {
         self.writer
-            .write(move |c| Box::pin(remember::remember(c, owner, items, idempotency, now)))
+            .write(move |c| {
+                Box::pin(remember::remember(
+                    c,
+                    owner,
+                    (items, jobs),
+                    idempotency,
+                    now,
+                ))
+            })
             .await
     }
 
@@ -85,8 +95,9 @@ impl MemoryRepository for SqliteStore {
         owner: Owner,
         after: ChangePosition,
         limit: u32,
+        models: &[String],
     ) -> StoreResult<IndexDelta> {
-        changes::delta(&self.readers, owner, after, limit).await
+        changes::delta(&self.readers, owner, after, limit, models).await
     }
 
     async fn buried(

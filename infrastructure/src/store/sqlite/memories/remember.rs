@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use sqlx::SqliteConnection;
+use tidemark_application::ports::jobs::NewJob;
 use tidemark_application::ports::memories::IndexedMemory;
 use tidemark_application::ports::sessions::CreateError;
 use tidemark_application::ports::store::{Created, Idempotency, StoreResult};
@@ -14,6 +15,7 @@ use super::{read, remove, write};
 use crate::store::sqlite::changes::Change;
 use crate::store::sqlite::errors::store_error;
 use crate::store::sqlite::idempotency::{self, Earlier};
+use crate::store::sqlite::jobs;
 use crate::store::sqlite::rows::{Row, fingerprint, owned};
 use crate::store::sqlite::statements::statements;
 
@@ -55,7 +57,7 @@ async fn in_order(
 pub(super) async fn remember(
     connection: &mut SqliteConnection,
     owner: Owner,
-    items: Vec<IndexedMemory>,
+    (items, jobs): (Vec<IndexedMemory>, Vec<NewJob>),
     key: Option<Idempotency>,
     now: Timestamp,
 ) -> Result<Created<Vec<Memory>>, CreateError> {
@@ -81,6 +83,7 @@ pub(super) async fn remember(
             ids.push(item.memory.id);
         }
     }
+    jobs::enqueue_for_owner(connection, owner, &jobs, now).await?;
     let value = in_order(connection, owner, &ids, now).await?;
     let resources: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     idempotency::record(connection, owner, key.as_ref(), &resources, now).await?;

@@ -103,7 +103,7 @@ async fn a_memory_that_goes_takes_its_sources_with_it_however_it_goes() {
             "expired" => {
                 let later = fixture.now + TimeDelta::hours(1);
                 store
-                    .remember(owner, Vec::new(), None, later)
+                    .remember(owner, Vec::new(), Vec::new(), None, later)
                     .await
                     .unwrap();
             }

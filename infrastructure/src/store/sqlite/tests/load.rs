@@ -89,7 +89,7 @@ async fn import_and_index_of_a_thousand_messages() {
         let begun = Instant::now();
         let delta = fixture
             .store
-            .index_delta(fixture.owner, ChangePosition::START, u32::MAX)
+            .index_delta(fixture.owner, ChangePosition::START, u32::MAX, &[])
             .await
             .unwrap();
         println!("round {round}: read for an index in {:?}", begun.elapsed());

@@ -5,7 +5,7 @@ use sqlx::Row;
 use super::*;
 
 /// Indexes of open or unfinished things alone, which may be walked.
-const SMALL: [&str; 7] = [
+const SMALL: [&str; 8] = [
     "turns_open",
     "turns_running",
     "turns_queued",
@@ -13,16 +13,18 @@ const SMALL: [&str; 7] = [
     "sessions_unindexed",
     "memories_profile",
     "owners",
+    "jobs USING PRIMARY KEY",
 ];
 
 /// What may cost as much as an owner has, or all have, and why.
 fn may_walk(sql: &str) -> bool {
-    // Statistics of the metrics; the migrations; a check for children of a new owner that is skipped when run; and forgetting, which looks
-    // through the turns that have shown anything.
+    // Statistics of the metrics; the migrations; a check for children of a new owner that is skipped when run; forgetting, which looks
+    // through the turns that have shown anything; and embedding, which looks in the background for what a model has not embedded.
     sql.starts_with("SELECT kind, state, count(*)")
         || sql.contains("_sqlx_migrations")
         || sql.starts_with("INSERT INTO owners")
         || sql.starts_with("UPDATE turns SET recalled = (")
+        || embeddings::STATEMENTS.contains(&sql)
 }
 
 #[tokio::test]
