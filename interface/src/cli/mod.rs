@@ -1,5 +1,9 @@
 //! The commands. Without one, the server is run.
 
+mod api;
+mod bench;
+mod embedded;
+mod eval;
 mod migrate;
 mod print;
 mod serve;
@@ -39,13 +43,21 @@ enum Command {
     },
     /// Print the OpenAPI document
     Openapi,
+    /// Play scenarios that hold memory to its promises
+    ///
+    /// Each is told and asked over the public API, as users of its own. Without --url a server runs in this process with the configuration
+    /// as it is (model, embedder, profile, …), on a file that is removed in the end. Fails when a promise is not kept.
+    Eval(eval::EvalArgs),
+    /// Measure a server
+    #[command(subcommand)]
+    Bench(bench::Bench),
 }
 
 /// Does what the command line says.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
     match dispatch(&cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             tell(&format!("tidemark: {}", whole(error.as_ref())));
             ExitCode::FAILURE
@@ -53,18 +65,18 @@ pub fn run() -> ExitCode {
     }
 }
 
-fn dispatch(cli: &Cli) -> Result<(), Box<dyn Error>> {
-    match cli.command {
-        Some(Command::Openapi) => return print::openapi(),
-        Some(Command::Config { example: true }) => return print::example(),
-        _ => {}
+fn dispatch(cli: &Cli) -> Result<ExitCode, Box<dyn Error>> {
+    let load = || config::load(cli.config.as_deref());
+    match &cli.command {
+        None | Some(Command::Serve) => serve::run(load()?)?,
+        Some(Command::Migrate) => migrate::run(&load()?)?,
+        Some(Command::Config { example: true }) => print::example()?,
+        Some(Command::Config { example: false }) => print::effective(&load()?)?,
+        Some(Command::Openapi) => print::openapi()?,
+        Some(Command::Eval(args)) => return eval::run(args, &load()?),
+        Some(Command::Bench(bench)) => return bench::run(bench, &load()?),
     }
-    let loaded = config::load(cli.config.as_deref())?;
-    match cli.command {
-        None | Some(Command::Serve) => serve::run(loaded),
-        Some(Command::Migrate) => migrate::run(&loaded),
-        _ => print::effective(&loaded),
-    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The error with everything behind it, on one line.

@@ -1,4 +1,4 @@
-//! `tidemark config` and `tidemark openapi`.
+//! `tidemark config` and `tidemark openapi`, and how any command writes its output.
 
 use std::error::Error;
 use std::io::{ErrorKind, Write};
@@ -9,20 +9,21 @@ use crate::openapi;
 /// The settings that hold.
 pub(super) fn effective(loaded: &Loaded) -> Result<(), Box<dyn Error>> {
     super::warn(loaded);
-    print(&describe::effective(&loaded.settings))
+    text(&describe::effective(&loaded.settings))
 }
 
 /// The documented defaults.
 pub(super) fn example() -> Result<(), Box<dyn Error>> {
-    print(&describe::example())
+    text(&describe::example())
 }
 
 /// The document.
 pub(super) fn openapi() -> Result<(), Box<dyn Error>> {
-    print(&openapi::text()?)
+    text(&openapi::text()?)
 }
 
-fn print(text: &str) -> Result<(), Box<dyn Error>> {
+/// Writes to standard output.
+pub(super) fn text(text: &str) -> Result<(), Box<dyn Error>> {
     match std::io::stdout().write_all(text.as_bytes()) {
         // Whoever reads, `head` say, has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

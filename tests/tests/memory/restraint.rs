@@ -87,7 +87,8 @@ async fn a_read_only_turn_recalls_and_does_not_learn(store: Store) {
         .await
         .expect(201);
     let session = client.create_session().await;
-    let body = json!({"message": "The tortoise that lives here is Archimedes.", "memory": "read_only"});
+    let body =
+        json!({"message": "The tortoise that lives here is Archimedes.", "memory": "read_only"});
     let turn = client.post_turn_with(&session, body).await;
     assert!(!client.read_turn(&turn).await.recalled().is_empty());
     assert!(model.prompt_about("Archimedes").contains("greenhouse"));
