@@ -57,6 +57,21 @@ CREATE POLICY tenant ON memory_vectors TO tidemark_app
     WITH CHECK (tenant_id = (SELECT tidemark_tenant()));
 GRANT SELECT, INSERT, UPDATE, DELETE ON memory_vectors TO tidemark_app;
 
+-- Up to which change of the owner's memories a model has been asked about all of them. Without a row it is to be found out.
+CREATE TABLE embedding_marks (
+    tenant_id uuid NOT NULL,
+    owner_id bigint NOT NULL,
+    model text COLLATE "C" NOT NULL,
+    change bigint NOT NULL,
+    PRIMARY KEY (tenant_id, owner_id, model),
+    FOREIGN KEY (tenant_id, owner_id) REFERENCES owners ON DELETE CASCADE
+);
+ALTER TABLE embedding_marks ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON embedding_marks TO tidemark_app
+    USING (tenant_id = (SELECT tidemark_tenant()))
+    WITH CHECK (tenant_id = (SELECT tidemark_tenant()));
+GRANT SELECT, INSERT, UPDATE, DELETE ON embedding_marks TO tidemark_app;
+
 -- The models whose vectors are to go once `kept` has embedded everything. Their names are no tenant's data.
 CREATE FUNCTION tidemark_earlier_embedding_models(kept text) RETURNS SETOF text
 LANGUAGE sql STABLE SECURITY DEFINER
@@ -76,7 +91,12 @@ AS $$
         AND (
             EXISTS (
                 SELECT FROM memories m
-                WHERE m.tenant_id = o.tenant_id AND m.owner_id = o.owner_id AND NOT EXISTS (
+                WHERE m.tenant_id = o.tenant_id AND m.owner_id = o.owner_id
+                    AND m.change > coalesce((
+                        SELECT k.change FROM embedding_marks k
+                        WHERE k.tenant_id = o.tenant_id AND k.owner_id = o.owner_id AND k.model = asked
+                    ), 0)
+                    AND NOT EXISTS (
                     SELECT FROM memory_vectors v
                     WHERE v.tenant_id = m.tenant_id AND v.owner_id = m.owner_id AND v.memory_id = m.id AND v.model = asked
                 )

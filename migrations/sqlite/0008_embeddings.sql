@@ -22,3 +22,13 @@ CREATE TABLE memory_vectors (
 ) STRICT;
 
 CREATE INDEX memory_vectors_by_change ON memory_vectors (tenant_id, owner_id, change, memory_id);
+
+-- Up to which change of the owner's memories a model has been asked about all of them. Without a row it is to be found out.
+CREATE TABLE embedding_marks (
+    tenant_id BLOB    NOT NULL,
+    owner_id  INTEGER NOT NULL,
+    model     TEXT    NOT NULL,
+    change    INTEGER NOT NULL,
+    PRIMARY KEY (tenant_id, owner_id, model),
+    FOREIGN KEY (tenant_id, owner_id) REFERENCES owners ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;

@@ -46,11 +46,13 @@ pub async fn embed(
 ) -> Result<Embedded, JobWriteError> {
     let owner = claim.job.owner;
     let model = embedder.model();
+    // Before what lacks is read: what is changed meanwhile is looked at by the next job.
+    let newest = store.memory_change(owner).await?;
     // Looking for what is not embedded costs more than reading it, so more is read than one batch.
     let page = embedder.batch().saturating_mul(BATCHES);
     let memories = store.unembedded(owner, model, page as u32).await?;
     if memories.is_empty() {
-        return dropped(store, claim, model).await;
+        return dropped(store, claim, model, newest).await;
     }
     let speakers = store.speakers(owner).await?;
     for batch in memories.chunks(embedder.batch()) {
@@ -160,13 +162,14 @@ async fn dropped(
     store: &dyn Store,
     claim: &ClaimedJob,
     model: &str,
+    newest: i64,
 ) -> Result<Embedded, JobWriteError> {
     for _ in 0..BATCHES {
         let dropped = store
             .drop_earlier_vectors(claim, model, DROP_AT_ONCE)
             .await?;
         if dropped < u64::from(DROP_AT_ONCE) {
-            store.finish_job(claim).await?;
+            store.finish_embedding(claim, model, newest).await?;
             return Ok(Embedded::All);
         }
     }

@@ -67,8 +67,8 @@ pub trait EmbeddingRepository: Send + Sync + 'static {
     async fn enqueue_embedding(&self, owner: Owner, job: NewJob, now: Timestamp)
     -> StoreResult<()>;
 
-    /// Memories that the model has not been asked about, the newest first, at most `limit`; in every state, since a question may ask
-    /// for the past.
+    /// Memories that the model has not been asked about, the last changed first, at most `limit`; in every state, since a question may ask
+    /// for the past. What was changed before a [mark](Self::finish_embedding) is not looked at again.
     async fn unembedded(&self, owner: Owner, model: &str, limit: u32) -> StoreResult<Vec<Memory>>;
 
     /// Those by whom the owner has a memory, sorted.
@@ -86,7 +86,15 @@ pub trait EmbeddingRepository: Send + Sync + 'static {
         commit: VectorCommit,
     ) -> Result<u64, JobWriteError>;
 
-    /// Drops at most `limit` of the owner's vectors by models that were adopted before `model`. How many.
+    /// Ends the job, if the claim still holds, and marks that the model has been asked about everything up to the owner's change of that number.
+    async fn finish_embedding(
+        &self,
+        claim: &ClaimedJob,
+        model: &str,
+        change: i64,
+    ) -> Result<(), JobWriteError>;
+
+    /// Drops at most `limit` of the owner's vectors by models that were adopted before `model`, and their marks. How many vectors.
     async fn drop_earlier_vectors(
         &self,
         claim: &ClaimedJob,

@@ -310,6 +310,43 @@ pub async fn vectors_of_models_that_were_adopted_earlier_are_dropped(store: Arc<
     assert_eq!(drop(OLD, ALL).await, 2);
 }
 
+pub async fn what_lies_before_a_mark_is_not_looked_at_again(store: Arc<dyn Store>) {
+    let w = World::new(store).await;
+    let memory = w.remembered(w.memory("The budget is 400k")).await;
+    for model in [OLD, NEW] {
+        adopted(&w, model).await;
+    }
+    let newest = w.store.memory_change(w.owner).await.unwrap();
+    let claim = claimed(&w).await;
+    w.store.finish_job(&claim).await.unwrap();
+    let late = w.store.finish_embedding(&claim, OLD, newest).await;
+    assert!(matches!(late, Err(JobWriteError::Lost)));
+    assert_eq!(
+        unembedded(&w, OLD).await,
+        BTreeSet::from([memory.id]),
+        "who has lost the job marks nothing"
+    );
+
+    let claim = claimed(&w).await;
+    w.store.finish_embedding(&claim, OLD, newest).await.unwrap();
+    assert!(unembedded(&w, OLD).await.is_empty());
+    assert_eq!(unembedded(&w, NEW).await, BTreeSet::from([memory.id]));
+    assert!(!to_embed(&w, OLD).await.contains(&w.owner));
+    let later = w.remembered(w.memory("Tea at five")).await;
+    assert_eq!(unembedded(&w, OLD).await, BTreeSet::from([later.id]));
+    assert!(to_embed(&w, OLD).await.contains(&w.owner));
+    // The marks of a model go with its vectors: when it returns, everything is to be embedded again.
+    let claim = claimed(&w).await;
+    w.store
+        .drop_earlier_vectors(&claim, NEW, ALL)
+        .await
+        .unwrap();
+    assert_eq!(
+        unembedded(&w, OLD).await,
+        BTreeSet::from([memory.id, later.id])
+    );
+}
+
 pub async fn owners_with_something_to_do_are_found_until_it_is_enqueued_or_done(
     store: Arc<dyn Store>,
 ) {

@@ -254,6 +254,7 @@ macro_rules! conformance {
                 who_has_lost_the_job_stores_and_drops_nothing
                 vectors_of_models_that_were_adopted_earlier_are_dropped
                 owners_with_something_to_do_are_found_until_it_is_enqueued_or_done
+                what_lies_before_a_mark_is_not_looked_at_again
                 a_postponed_job_waits_with_fresh_attempts
                 speakers_are_those_by_whom_there_is_a_memory
             }

@@ -25,11 +25,15 @@ const OWNERS: &str = "SELECT tenant_id, owner_id FROM tidemark_owners_to_embed($
 const UNEMBEDDED: &str = concat!(
     "SELECT ",
     memory_columns!(),
-    " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND NOT EXISTS (
+    " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2
+      AND m.change > coalesce((
+        SELECT k.change FROM embedding_marks k WHERE k.tenant_id = $1 AND k.owner_id = $2 AND k.model = $3
+      ), 0)
+      AND NOT EXISTS (
         SELECT FROM memory_vectors v
         WHERE v.tenant_id = $1 AND v.owner_id = $2 AND v.memory_id = m.id AND v.model = $3
       )
-      ORDER BY m.created_at DESC, m.id DESC LIMIT $4"
+      ORDER BY m.change DESC, m.id DESC LIMIT $4"
 );
 
 const PROGRESS: &str = "
@@ -49,6 +53,14 @@ FROM unnest($3::uuid[], $4::bigint[], $5::bytea[]) AS n (id, version, vec)
 JOIN memories m ON m.tenant_id = $1 AND m.owner_id = $2 AND m.id = n.id AND m.version = n.version
 ON CONFLICT (tenant_id, owner_id, memory_id, model) DO UPDATE SET change = excluded.change, vec = excluded.vec";
 
+const MARK: &str = "
+INSERT INTO embedding_marks (tenant_id, owner_id, model, change) VALUES ($1, $2, $3, $4)
+ON CONFLICT (tenant_id, owner_id, model) DO UPDATE SET change = excluded.change";
+
+const UNMARK_EARLIER: &str = "
+DELETE FROM embedding_marks
+WHERE tenant_id = $1 AND owner_id = $2 AND model IN (SELECT tidemark_earlier_embedding_models($3))";
+
 const DROP_EARLIER: &str = "
 DELETE FROM memory_vectors v
 WHERE v.tenant_id = $1 AND v.owner_id = $2 AND (v.memory_id, v.model) IN (
@@ -66,6 +78,8 @@ pub(super) const STATEMENTS: &[&str] = &[
     PROGRESS,
     SPEAKERS,
     STORE,
+    MARK,
+    UNMARK_EARLIER,
     DROP_EARLIER,
 ];
 
@@ -151,12 +165,31 @@ async fn drop_earlier(
     limit: u32,
 ) -> Result<u64, Abort<JobWriteError>> {
     jobs::hold(tx, claim).await?;
+    owned(UNMARK_EARLIER, claim.job.owner)
+        .bind(model)
+        .execute(&mut *tx)
+        .await?;
     let dropped = owned(DROP_EARLIER, claim.job.owner)
         .bind(model)
         .bind(i64::from(limit))
         .execute(tx)
         .await?;
     Ok(dropped.rows_affected())
+}
+
+async fn finish(
+    tx: &mut PgConnection,
+    claim: &ClaimedJob,
+    model: &str,
+    change: i64,
+) -> Result<(), Abort<JobWriteError>> {
+    jobs::remove(tx, claim).await?;
+    owned(MARK, claim.job.owner)
+        .bind(model)
+        .bind(change)
+        .execute(tx)
+        .await?;
+    Ok(())
 }
 
 #[async_trait]
@@ -269,6 +302,20 @@ impl EmbeddingRepository for PostgresStore {
         self.database
             .write(claim.job.owner.tenant, input, |tx, (claim, commit)| {
                 Box::pin(store(tx, claim, commit))
+            })
+            .await
+    }
+
+    async fn finish_embedding(
+        &self,
+        claim: &ClaimedJob,
+        model: &str,
+        change: i64,
+    ) -> Result<(), JobWriteError> {
+        let input = (claim.clone(), model.to_owned());
+        self.database
+            .write(claim.job.owner.tenant, input, move |tx, (claim, model)| {
+                Box::pin(finish(tx, claim, model, change))
             })
             .await
     }

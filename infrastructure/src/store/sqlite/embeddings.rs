@@ -37,16 +37,21 @@ statements! {
              ON CONFLICT (model) DO UPDATE SET adoption = excluded.adoption \
              WHERE m.dimension = excluded.dimension AND m.adoption < excluded.adoption - 1";
     OWNERS = concat!("SELECT o.tenant_id, o.owner_id FROM owners o WHERE (o.tenant_id, o.owner_id) > (?2, ?3) AND ( \
-             EXISTS (SELECT 1 FROM memories m WHERE m.tenant_id = o.tenant_id AND m.owner_id = o.owner_id AND NOT EXISTS ( \
+             EXISTS (SELECT 1 FROM memories m WHERE m.tenant_id = o.tenant_id AND m.owner_id = o.owner_id \
+                 AND m.change > coalesce((SELECT k.change FROM embedding_marks k \
+                     WHERE k.tenant_id = o.tenant_id AND k.owner_id = o.owner_id AND k.model = ?1), 0) \
+                 AND NOT EXISTS ( \
                  SELECT 1 FROM memory_vectors v WHERE v.tenant_id = m.tenant_id AND v.owner_id = m.owner_id \
                      AND v.memory_id = m.id AND v.model = ?1)) \
              OR EXISTS (SELECT 1 FROM memory_vectors v WHERE v.tenant_id = o.tenant_id AND v.owner_id = o.owner_id \
                  AND v.model IN (", earlier_models!("?1"), "))) \
              AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.tenant_id = o.tenant_id AND j.owner_id = o.owner_id AND j.kind = 'embed') \
              ORDER BY o.tenant_id, o.owner_id LIMIT ?4");
-    UNEMBEDDED = concat!("SELECT ", memory_columns!(), " FROM memories m WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND NOT EXISTS ( \
+    UNEMBEDDED = concat!("SELECT ", memory_columns!(), " FROM memories m WHERE m.tenant_id = ?1 AND m.owner_id = ?2 \
+             AND m.change > coalesce((SELECT k.change FROM embedding_marks k WHERE k.tenant_id = ?1 AND k.owner_id = ?2 AND k.model = ?3), 0) \
+             AND NOT EXISTS ( \
              SELECT 1 FROM memory_vectors v WHERE v.tenant_id = ?1 AND v.owner_id = ?2 AND v.memory_id = m.id AND v.model = ?3) \
-             ORDER BY m.created_at DESC, m.id DESC LIMIT ?4");
+             ORDER BY m.change DESC, m.id DESC LIMIT ?4");
     PROGRESS = "SELECT count(v.memory_id) AS done, count(*) AS total FROM memories m LEFT JOIN memory_vectors v \
              ON v.tenant_id = m.tenant_id AND v.owner_id = m.owner_id AND v.memory_id = m.id AND v.model = ?3 \
              WHERE m.tenant_id = ?1 AND m.owner_id = ?2";
@@ -55,10 +60,18 @@ statements! {
              SELECT ?1, ?2, m.id, ?5, ?6, ?7 FROM memories m \
              WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.id = ?3 AND m.version = ?4 \
              ON CONFLICT (tenant_id, owner_id, memory_id, model) DO UPDATE SET change = excluded.change, vec = excluded.vec";
+    MARK = "INSERT INTO embedding_marks (tenant_id, owner_id, model, change) VALUES (?1, ?2, ?3, ?4) \
+             ON CONFLICT (tenant_id, owner_id, model) DO UPDATE SET change = excluded.change";
+    UNMARK_EARLIER = concat!("DELETE FROM embedding_marks WHERE tenant_id = ?1 AND owner_id = ?2 AND model IN (", earlier_models!("?3"), ")");
     DROP_EARLIER = concat!("DELETE FROM memory_vectors WHERE rowid IN ( \
              SELECT v.rowid FROM memory_vectors v WHERE v.tenant_id = ?1 AND v.owner_id = ?2 \
                  AND v.model IN (", earlier_models!("?3"), ") LIMIT ?4)");
 }
+
+/// What may walk through all that an owner has, in the background: to find who has something to embed, to tell how far it is, to know the names
+/// that are not embedded, and to drop what an earlier model left.
+#[cfg(test)]
+pub(super) const WALKS: [&str; 4] = [OWNERS, PROGRESS, SPEAKERS, DROP_EARLIER];
 
 async fn known_dimension(
     connection: &mut SqliteConnection,
@@ -122,6 +135,11 @@ async fn drop_earlier(
     limit: u32,
 ) -> Result<u64, JobWriteError> {
     jobs::hold(connection, &claim).await?;
+    owned(UNMARK_EARLIER, claim.job.owner)
+        .bind(&model)
+        .execute(&mut *connection)
+        .await
+        .map_err(store_error)?;
     let dropped = owned(DROP_EARLIER, claim.job.owner)
         .bind(model)
         .bind(i64::from(limit))
@@ -129,6 +147,22 @@ async fn drop_earlier(
         .await
         .map_err(store_error)?;
     Ok(dropped.rows_affected())
+}
+
+async fn finish(
+    connection: &mut SqliteConnection,
+    claim: ClaimedJob,
+    model: String,
+    change: i64,
+) -> Result<(), JobWriteError> {
+    jobs::finish(connection, &claim).await?;
+    owned(MARK, claim.job.owner)
+        .bind(model)
+        .bind(change)
+        .execute(connection)
+        .await
+        .map_err(store_error)?;
+    Ok(())
 }
 
 #[async_trait]
@@ -229,6 +263,18 @@ impl EmbeddingRepository for SqliteStore {
         let claim = claim.clone();
         self.writer
             .write(move |c| Box::pin(store(c, claim, commit)))
+            .await
+    }
+
+    async fn finish_embedding(
+        &self,
+        claim: &ClaimedJob,
+        model: &str,
+        change: i64,
+    ) -> Result<(), JobWriteError> {
+        let (claim, model) = (claim.clone(), model.to_owned());
+        self.writer
+            .write(move |c| Box::pin(finish(c, claim, model, change)))
             .await
     }
 

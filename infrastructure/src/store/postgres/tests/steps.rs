@@ -216,7 +216,7 @@ async fn embed(store: &PostgresStore, owner: Owner) {
         vectors: vectors.collect(),
     };
     store.commit_vectors(&claim, commit).await.unwrap();
-    store.finish_job(&claim).await.unwrap();
+    store.finish_embedding(&claim, MODEL, 1).await.unwrap();
 }
 
 async fn app_connection(database: &TestDatabase, owner: Owner) -> PgConnection {

@@ -19,12 +19,12 @@ const SMALL: [&str; 8] = [
 /// What may cost as much as an owner has, or all have, and why.
 fn may_walk(sql: &str) -> bool {
     // Statistics of the metrics; the migrations; a check for children of a new owner that is skipped when run; forgetting, which looks
-    // through the turns that have shown anything; and embedding, which looks in the background for what a model has not embedded.
+    // through the turns that have shown anything; and what stands around embedding.
     sql.starts_with("SELECT kind, state, count(*)")
         || sql.contains("_sqlx_migrations")
         || sql.starts_with("INSERT INTO owners")
         || sql.starts_with("UPDATE turns SET recalled = (")
-        || embeddings::STATEMENTS.contains(&sql)
+        || embeddings::WALKS.contains(&sql)
 }
 
 #[tokio::test]
