@@ -4,6 +4,7 @@
 //! - `memory`: remember, recall, forget
 //! - `learning`: what runs behind the boundary
 //! - `sessions`: import
+//! - `users`: export, erase
 //! - `ports`: what the use cases need from the world
 //!
 //! To add a use case: a file named for what it does, with its own error enum and the ports it needs as `Arc<dyn …>`.
@@ -16,3 +17,4 @@ pub mod ports;
 pub mod sessions;
 pub mod settings;
 pub mod tools;
+pub mod users;

@@ -19,8 +19,10 @@ use tidemark_application::ports::ids::Ids;
 use tidemark_application::ports::store::Store;
 use tidemark_application::ports::trace::Traces;
 use tidemark_application::sessions::import::Import;
+use tidemark_application::users::erase::Erase;
 use tidemark_domain::ids::{Owner, TenantId, UserName};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
@@ -53,6 +55,8 @@ pub struct Shared {
     pub forget: Forget,
     /// The embedders, where there are any.
     pub embedders: Embedders,
+    /// Erasing users.
+    pub erase: Erase,
     /// The store, for plain reads and lists.
     pub store: Arc<dyn Store>,
     /// Makes ids.
@@ -94,7 +98,7 @@ impl std::ops::Deref for App {
 /// Remembers which number a user's name has, so that not every request asks the store.
 pub struct Owners {
     store: Arc<dyn Store>,
-    known: RwLock<HashMap<(TenantId, UserName), Owner>>,
+    known: RwLock<HashMap<(TenantId, UserName), (Owner, Instant)>>,
 }
 
 impl fmt::Debug for Owners {
@@ -106,6 +110,9 @@ impl fmt::Debug for Owners {
 impl Owners {
     /// More names than this are not kept: about 20 MiB.
     const MOST: usize = 100_000;
+
+    /// How long a number is trusted: another process may have erased the user, who then has another.
+    const TRUST: Duration = Duration::from_secs(2);
 
     /// Over this store.
     pub fn new(store: Arc<dyn Store>) -> Self {
@@ -127,7 +134,10 @@ impl Owners {
             .unwrap_or_else(PoisonError::into_inner)
             .get(&key)
             .copied();
-        if let Some(owner) = known {
+        let now = Instant::now();
+        if let Some((owner, until)) = known
+            && now < until
+        {
             return Ok(owner);
         }
         let owner = self.store.resolve_owner(tenant, &key.1).await?;
@@ -135,8 +145,14 @@ impl Owners {
         if known.len() >= Self::MOST {
             known.clear();
         }
-        known.insert(key, owner);
+        known.insert(key, (owner, now + Self::TRUST));
         Ok(owner)
+    }
+
+    /// Forgets a name: who asks under it next is somebody else.
+    pub fn forget(&self, tenant: TenantId, user: UserName) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.remove(&(tenant, user));
     }
 }
 

@@ -5,7 +5,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
-use crate::http::{chat, health, jobs, memories, messages, sessions, turns};
+use crate::http::{chat, health, jobs, memories, messages, sessions, turns, users};
 
 /// What stands above the operations.
 #[derive(OpenApi)]
@@ -24,6 +24,7 @@ use crate::http::{chat, health, jobs, memories, messages, sessions, turns};
         (name = "turns", description = "One request and its answer. A turn is stored when it is accepted and runs whoever is listening; its end is told only after the answer is stored."),
         (name = "memories", description = "What is remembered, where it comes from, and why it was recalled."),
         (name = "jobs", description = "Work derived from turns."),
+        (name = "users", description = "Everything that is kept of a user, and its end."),
         (name = "health", description = "Whether the server is well."),
     ),
     components(schemas(turns::event::Event, crate::problem::ProblemDocument))
@@ -39,6 +40,7 @@ pub fn router() -> OpenApiRouter<App> {
         .merge(chat::router())
         .merge(memories::router())
         .merge(jobs::router())
+        .merge(users::router())
         .merge(health::router())
 }
 

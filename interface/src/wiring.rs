@@ -23,6 +23,7 @@ use tidemark_application::settings::{
 };
 use tidemark_application::tools::Toolbox;
 use tidemark_application::tools::search_memory::SearchMemory;
+use tidemark_application::users::erase::{Erase, Held};
 use tidemark_domain::window::EstimateCounter;
 use tidemark_infrastructure::events::memory::{MemoryEventLog, MemoryEventLogOptions};
 use tidemark_infrastructure::model::gateway::{Gateway, GatewayOptions};
@@ -228,6 +229,10 @@ pub fn wire(
         embedder: embedders.present.clone(),
         settings: learning,
     };
+    let held = Held {
+        chat: chat.clone(),
+        recall: Arc::clone(&recall),
+    };
     let app = App(Arc::new(Shared {
         chat,
         recall,
@@ -243,6 +248,12 @@ pub fn wire(
             Arc::clone(&store),
             Arc::clone(&clock),
             recall_settings(settings).unindexed,
+        ),
+        erase: Erase::new(
+            Arc::clone(&store),
+            Arc::clone(&ids),
+            Arc::clone(&clock),
+            Some(held),
         ),
         owners: Owners::new(Arc::clone(&store)),
         embedders: embedders.clone(),

@@ -47,8 +47,8 @@ CREATE TABLE memory_vectors (
     PRIMARY KEY (tenant_id, owner_id, memory_id, model),
     FOREIGN KEY (tenant_id, owner_id, memory_id) REFERENCES memories ON DELETE CASCADE
 );
--- Numbers do not compress.
-ALTER TABLE memory_vectors ALTER COLUMN vec SET STORAGE EXTERNAL;
+-- Numbers do not compress, and statistics would hold some that outlive their rows.
+ALTER TABLE memory_vectors ALTER COLUMN vec SET STORAGE EXTERNAL, ALTER COLUMN vec SET STATISTICS 0;
 CREATE INDEX memory_vectors_by_change ON memory_vectors (tenant_id, owner_id, change, memory_id);
 
 ALTER TABLE memory_vectors ENABLE ROW LEVEL SECURITY;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidemark_domain::ids::{Owner, SessionId};
+use tidemark_domain::ids::{Owner, SessionId, TurnId};
 
 use super::service::Chat;
 use crate::ports::store::StoreResult;
@@ -31,7 +31,10 @@ impl Chat {
 
     /// Cancels open turns, those that wait before those that run, so that none starts meanwhile; and waits for their ends, so that whoever
     /// follows one is told before its row is gone.
-    pub(super) async fn end_turns(
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub(crate) async fn end_turns(
         &self,
         owner: Owner,
         session: Option<SessionId>,
@@ -48,5 +51,10 @@ impl Chat {
             }
         }
         Ok(())
+    }
+
+    /// Drops the live logs of turns that are gone from the store.
+    pub(crate) async fn forget_turns(&self, turns: &[TurnId]) {
+        self.parts.events.forget(turns).await;
     }
 }

@@ -115,6 +115,11 @@ impl Indexes {
         Ok(index.speakers().map(str::to_owned).collect())
     }
 
+    /// Lets go what is held of an owner who is gone. A search that is under way ends with what it has.
+    pub fn forget(&self, owner: Owner) {
+        lock(&self.cache).remove(owner);
+    }
+
     /// What is known of an owner, brought up to date.
     async fn current(&self, owner: Owner, newest: i64) -> StoreResult<Arc<Known>> {
         let known = lock(&self.cache).touch(owner);
@@ -191,6 +196,19 @@ impl Cache {
         Arc::clone(known)
     }
 
+    fn remove(&mut self, owner: Owner) {
+        if let Some((gone, tick)) = self.owners.remove(&owner) {
+            self.used.remove(&tick);
+            self.bytes -= gone.bytes.load(Ordering::Relaxed);
+        }
+        self.tell();
+    }
+
+    fn tell(&self) {
+        gauge!("tidemark_index_bytes").set(self.bytes as f64);
+        gauge!("tidemark_index_owners").set(self.owners.len() as f64);
+    }
+
     /// Accounts for an index that has changed, and lets those go that were not used for longest.
     fn weigh(&mut self, owner: Owner, known: &Arc<Known>, bytes: usize, bound: usize) {
         // It may have been let go meanwhile; then it goes with its last user.
@@ -209,8 +227,7 @@ impl Cache {
                 self.bytes -= gone.bytes.load(Ordering::Relaxed);
             }
         }
-        gauge!("tidemark_index_bytes").set(self.bytes as f64);
-        gauge!("tidemark_index_owners").set(self.owners.len() as f64);
+        self.tell();
     }
 }
 

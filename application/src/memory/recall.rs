@@ -149,6 +149,11 @@ impl Recall {
         &self.settings
     }
 
+    /// Lets go what is held of an owner who is gone.
+    pub fn forget_owner(&self, owner: Owner) {
+        self.indexes.forget(owner);
+    }
+
     /// What fits the query. Reading never counts as use.
     ///
     /// # Errors

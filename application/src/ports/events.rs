@@ -59,6 +59,9 @@ pub trait EventLog: Send + Sync + 'static {
         wait: Duration,
     ) -> Result<LogRead, EventLogError>;
 
+    /// Drops the logs of turns that are gone. Whoever follows one reads the stored turn, and finds none.
+    async fn forget(&self, turns: &[TurnId]);
+
     /// Tells a piece of the model's reasoning to whoever listens now; never kept.
     async fn tell_reasoning(&self, turn: TurnId, token: &str);
 

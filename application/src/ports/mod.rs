@@ -22,3 +22,4 @@ pub mod store;
 pub mod tools;
 pub mod trace;
 pub mod turns;
+pub mod users;

@@ -11,6 +11,7 @@ use super::memories::MemoryRepository;
 use super::owners::OwnerRepository;
 use super::sessions::SessionRepository;
 use super::turns::TurnRepository;
+use super::users::UserRepository;
 
 /// The store did not do what it was asked to do, and this is nobody's decision.
 #[derive(Debug, thiserror::Error)]
@@ -85,6 +86,7 @@ pub trait Store:
     + JobRepository
     + LearningRepository
     + EmbeddingRepository
+    + UserRepository
 {
 }
 
@@ -96,5 +98,6 @@ impl<T> Store for T where
         + JobRepository
         + LearningRepository
         + EmbeddingRepository
+        + UserRepository
 {
 }

@@ -239,6 +239,15 @@ impl EventLog for MemoryEventLog {
         }
     }
 
+    async fn forget(&self, gone: &[TurnId]) {
+        let mut turns = self.write();
+        for turn in gone {
+            self.evict(&mut turns, *turn);
+        }
+        let Turns { logs, ended } = &mut *turns;
+        ended.retain(|(_, turn)| logs.contains_key(turn));
+    }
+
     async fn tell_reasoning(&self, turn: TurnId, token: &str) {
         if let Some(log) = self.log_of(turn) {
             log.tell_reasoning(token);

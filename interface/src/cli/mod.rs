@@ -3,7 +3,9 @@
 mod api;
 mod bench;
 mod embedded;
+mod erase;
 mod eval;
+mod export;
 mod migrate;
 mod print;
 mod serve;
@@ -14,6 +16,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tidemark_domain::ids::UserName;
 
 use crate::config;
 
@@ -35,6 +38,16 @@ enum Command {
     Serve,
     /// Bring the store's schema to this version, and end
     Migrate,
+    /// Print everything that is kept of a user, as JSON Lines
+    Export {
+        /// The tenant's own name for the user
+        user: String,
+    },
+    /// Remove everything that is kept of a user, and print the receipt
+    Erase {
+        /// The tenant's own name for the user
+        user: String,
+    },
     /// Print the effective settings with their documentation; secrets are hidden
     Config {
         /// Print the documented defaults instead, as a file to begin with
@@ -69,6 +82,8 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, Box<dyn Error>> {
     let load = || config::load(cli.config.as_deref());
     match &cli.command {
         None | Some(Command::Serve) => serve::run(load()?)?,
+        Some(Command::Export { user }) => export::run(&load()?, user)?,
+        Some(Command::Erase { user }) => erase::run(&load()?, user)?,
         Some(Command::Migrate) => migrate::run(&load()?)?,
         Some(Command::Config { example: true }) => print::example()?,
         Some(Command::Config { example: false }) => print::effective(&load()?)?,
@@ -92,6 +107,17 @@ fn whole(error: &dyn Error) -> String {
         source = error.source();
     }
     text
+}
+
+/// The user that an argument names.
+fn user(name: &str) -> Result<UserName, String> {
+    name.parse().map_err(|_| {
+        format!("{name:?} names no user: 1 to 128 of the characters A-Z a-z 0-9 . _ : @ -")
+    })
+}
+
+fn unknown(user: &UserName) -> String {
+    format!("there is no user {}", user.as_str())
 }
 
 /// Writes a line to standard error. Nobody is there to be told when that fails.

@@ -11,3 +11,4 @@ pub mod messages;
 pub mod page;
 pub mod sessions;
 pub mod turns;
+pub mod users;

@@ -359,6 +359,10 @@ impl EventLog for FakeLog {
         Ok(LogRead::Unknown)
     }
 
+    async fn forget(&self, _: &[TurnId]) {
+        panic!("no stage forgets a log")
+    }
+
     async fn tell_reasoning(&self, _: TurnId, token: &str) {
         self.diary.note(format!("reasoning {token}"));
     }

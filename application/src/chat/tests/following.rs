@@ -43,6 +43,8 @@ impl EventLog for ScriptedLog {
             .unwrap_or(LogRead::Unknown))
     }
 
+    async fn forget(&self, _: &[TurnId]) {}
+
     async fn tell_reasoning(&self, _: TurnId, _: &str) {}
 
     async fn reasoning(&self, _: TurnId) -> BoxStream<'static, String> {
@@ -205,6 +207,8 @@ impl EventLog for SilentLog {
         tokio::time::sleep(wait).await;
         Ok(LogRead::Quiet)
     }
+
+    async fn forget(&self, _: &[TurnId]) {}
 
     async fn tell_reasoning(&self, _: TurnId, _: &str) {}
 

@@ -423,6 +423,21 @@ async fn when_all_is_forgotten_no_byte_is_counted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn turns_that_are_gone_leave_nothing_in_the_log() {
+    let log = log();
+    for n in 1..=4 {
+        filled(&log, turn(n), 3, n % 2 == 0).await;
+    }
+    log.forget(&[turn(1), turn(2), turn(9)]).await;
+    for (n, known) in [(1, false), (2, false), (3, true), (4, true)] {
+        assert_eq!(is_known(&log, turn(n)).await, known, "{n}");
+    }
+    log.forget(&[turn(3), turn(4)]).await;
+    assert_eq!(log.bytes.load(Ordering::Relaxed), 0);
+    assert!(log.read_lock().ended.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_started_log_sweeps_itself_and_stops_when_nobody_holds_it() {
     let log = MemoryEventLog::start(MemoryEventLogOptions::default());
     filled(&log, turn(1), 3, true).await;

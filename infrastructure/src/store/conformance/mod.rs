@@ -34,6 +34,7 @@ pub mod owners;
 pub mod sessions;
 pub mod turns;
 pub mod unindexed;
+pub mod users;
 
 mod world;
 
@@ -253,8 +254,8 @@ macro_rules! conformance {
                 a_vector_goes_with_its_memory
                 who_has_lost_the_job_stores_and_drops_nothing
                 vectors_of_models_that_were_adopted_earlier_are_dropped
-                owners_with_something_to_do_are_found_until_it_is_enqueued_or_done
                 what_lies_before_a_mark_is_not_looked_at_again
+                owners_with_something_to_do_are_found_until_it_is_enqueued_or_done
                 a_postponed_job_waits_with_fresh_attempts
                 speakers_are_those_by_whom_there_is_a_memory
             }
@@ -273,6 +274,13 @@ macro_rules! conformance {
                 of_many_twins_at_once_one_makes_the_session
                 of_many_twins_at_once_one_makes_the_turn_and_its_session
                 of_many_twins_at_once_one_makes_the_import_and_the_memories
+            }
+            users {
+                every_record_of_a_user_is_told_once_whatever_the_page
+                what_is_told_of_a_record_is_what_was_stored
+                an_unknown_user_is_not_made_by_looking
+                an_erased_user_is_gone_and_the_others_are_not
+                nothing_is_stored_for_an_erased_owner
             }
         }
     };
@@ -317,6 +325,7 @@ mod tests {
             include_str!("index.rs"),
             include_str!("embeddings.rs"),
             include_str!("idempotency.rs"),
+            include_str!("users.rs"),
         ];
         let listed = crate::conformance!(@list names);
         assert_eq!(listed.len(), sources.len());

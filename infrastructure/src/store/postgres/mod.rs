@@ -24,6 +24,7 @@ mod schema;
 mod sessions;
 mod transaction;
 mod turns;
+mod users;
 
 #[cfg(test)]
 mod testing;

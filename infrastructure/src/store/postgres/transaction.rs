@@ -242,10 +242,15 @@ fn code(error: &sqlx::Error) -> Option<String> {
 fn store_error(error: sqlx::Error) -> StoreError {
     let code = code(&error);
     let unavailable = match &error {
-        sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => true,
-        // Out of resources, operator intervention, a lock not to be had, a deadlock or conflict that outlasted the attempts.
+        // No row where one surely was: the owner was erased meanwhile.
+        sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed
+        | sqlx::Error::RowNotFound => true,
+        // Out of resources, operator intervention, a lock not to be had, a deadlock or conflict that outlasted the attempts, a reference to
+        // what was erased meanwhile.
         sqlx::Error::Database(_) => code.as_deref().is_some_and(|c| {
-            ["53", "57", "55P03", "40", "25P03", "25P04"]
+            ["53", "57", "55P03", "40", "25P03", "25P04", "23503"]
                 .iter()
                 .any(|p| c.starts_with(p))
         }),

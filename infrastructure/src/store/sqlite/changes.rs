@@ -10,7 +10,7 @@ use tidemark_domain::memory::index::{Document, Embedded, Entry, Upsert};
 use tidemark_domain::memory::{Kind, Layer, Scope, State, Trust};
 use uuid::Uuid;
 
-use super::errors::{corrupt, store_error};
+use super::errors::{corrupt, no_owner, store_error};
 use super::rows::{Row, hex_list, json, owned};
 use super::statements::statements;
 use crate::store::changes::{self, ReadChanges};
@@ -51,7 +51,7 @@ impl Change {
             .fetch_optional(connection)
             .await
             .map_err(store_error)?
-            .ok_or_else(|| corrupt("owners: no such owner"))?;
+            .ok_or_else(no_owner)?;
         Row::of("owners", &row).get("memory_change").map(Self)
     }
 

@@ -23,7 +23,7 @@ use super::{SqliteStore, jobs};
 macro_rules! earlier_models {
     ($kept:literal) => {
         concat!(
-            "SELECT e.model FROM embedding_models e WHERE e.adoption < (SELECT k.adoption FROM embedding_models k WHERE k.model = ",
+            "SELECT earlier.model FROM embedding_models earlier WHERE earlier.adoption < (SELECT k.adoption FROM embedding_models k WHERE k.model = ",
             $kept,
             ")"
         )

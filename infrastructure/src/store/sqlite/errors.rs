@@ -91,10 +91,22 @@ fn is_passing(error: &sqlx::Error) -> bool {
     }
 }
 
+/// `SQLITE_CONSTRAINT_FOREIGNKEY`: all references lead to owners at last, and only an erasure removes what is being referred to.
+fn is_orphan(error: &sqlx::Error) -> bool {
+    let code = match error {
+        sqlx::Error::Database(e) => e.code(),
+        _ => None,
+    };
+    code.as_deref() == Some("787")
+}
+
 /// A failed statement, in the ports' words.
 pub(super) fn store_error(error: sqlx::Error) -> StoreError {
     if is_passing(&error) {
         return StoreError::Unavailable(Box::new(error));
+    }
+    if is_orphan(&error) {
+        return no_owner();
     }
     // The database's own message names tables and columns, never values.
     let what = match &error {
@@ -105,6 +117,16 @@ pub(super) fn store_error(error: sqlx::Error) -> StoreError {
         what,
         source: Some(Box::new(error)),
     }
+}
+
+/// Somebody was erased while something was about to be stored for them.
+#[derive(Debug, thiserror::Error)]
+#[error("the owner is gone")]
+struct OwnerGone;
+
+/// There is no such owner any more. Whoever asks again is a new one.
+pub(super) fn no_owner() -> StoreError {
+    StoreError::Unavailable(Box::new(OwnerGone))
 }
 
 /// Whether a COMMIT that failed with this certainly changed nothing: busy, locked, disk full and broken constraints are found before the

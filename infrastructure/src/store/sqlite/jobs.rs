@@ -22,6 +22,8 @@ macro_rules! job_columns {
     };
 }
 
+pub(super) use job_columns;
+
 /// The parameters 1–4 name a claim that is still valid.
 macro_rules! claimed {
     () => {

@@ -19,6 +19,7 @@ mod schema;
 mod sessions;
 mod statements;
 mod turns;
+mod users;
 mod writer;
 
 use sqlx::sqlite::SqlitePoolOptions;
@@ -74,6 +75,18 @@ impl SqliteStore {
             jobs::void_leases(&mut connection)
                 .await
                 .map_err(cannot_open)?;
+            // An erasure was cut by the end of the process.
+            if users::is_unfinished(&mut connection)
+                .await
+                .map_err(cannot_open)?
+            {
+                writer::rewrite(&mut connection)
+                    .await
+                    .map_err(cannot_open)?;
+                users::mark_finished(&mut connection)
+                    .await
+                    .map_err(cannot_open)?;
+            }
         }
         Ok(Self {
             writer: Writer::start(options.writer(), connection, lock),

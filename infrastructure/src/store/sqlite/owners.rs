@@ -7,16 +7,17 @@ use tidemark_application::ports::store::StoreResult;
 use tidemark_domain::ids::{Owner, TenantId, UserName};
 
 use super::SqliteStore;
-use super::errors::{corrupt, store_error};
+use super::errors::{no_owner, store_error};
 use super::rows;
 use super::statements::{database_now, statements};
 
 statements! {
     FIND = "SELECT tenant_id, owner_id FROM owners WHERE tenant_id = ?1 AND user_name = ?2";
-    /// Rows of owners are never removed, so that a number is never given twice.
+    /// A number is never given twice: of owners who were erased their receipts keep it.
     ADD = concat!(
         "INSERT INTO owners (tenant_id, owner_id, user_name, created_at) \
-         SELECT ?1, coalesce(max(owner_id), 0) + 1, ?2, ", database_now!(), " FROM owners WHERE tenant_id = ?1 \
+         SELECT ?1, coalesce(max(owner_id), 0) + 1, ?2, ", database_now!(), " FROM ( \
+             SELECT owner_id FROM owners WHERE tenant_id = ?1 UNION ALL SELECT owner_id FROM erasures WHERE tenant_id = ?1) WHERE true \
          ON CONFLICT (tenant_id, user_name) DO NOTHING");
     EPOCH = "SELECT erase_epoch FROM owners WHERE tenant_id = ?1 AND owner_id = ?2";
     RAISE_EPOCH = "UPDATE owners SET erase_epoch = erase_epoch + 1 WHERE tenant_id = ?1 AND owner_id = ?2";
@@ -31,7 +32,7 @@ pub(super) async fn erase_epoch(
         .fetch_optional(connection)
         .await
         .map_err(store_error)?
-        .ok_or_else(|| corrupt("owners: no such owner"))?;
+        .ok_or_else(no_owner)?;
     rows::Row::of("owners", &row).get("erase_epoch")
 }
 
@@ -47,7 +48,7 @@ pub(super) async fn raise_erase_epoch(
     if raised.rows_affected() == 1 {
         Ok(())
     } else {
-        Err(corrupt("owners: no such owner"))
+        Err(no_owner())
     }
 }
 

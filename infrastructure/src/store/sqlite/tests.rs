@@ -24,6 +24,7 @@ use tidemark_domain::turn::{
 use super::*;
 use crate::system::UuidV7;
 
+mod erasure;
 mod learned;
 mod load;
 mod opening;
@@ -168,6 +169,7 @@ fn all_statements() -> Vec<&'static str> {
         sessions::STATEMENTS,
         &memories::all_statements(),
         &turns::all_statements(),
+        &users::all_statements(),
     ]
     .concat()
 }

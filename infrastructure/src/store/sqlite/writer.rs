@@ -16,7 +16,7 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use tidemark_application::ports::store::StoreError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::errors::{commit_was_refused, corrupt};
+use super::errors::{commit_was_refused, corrupt, store_error};
 
 /// Steps that wait for the next transaction.
 const WAITING: usize = 1_024;
@@ -32,6 +32,10 @@ const SAVEPOINT: &str = "SAVEPOINT step";
 const RELEASE: &str = "RELEASE step";
 const UNDO: &str = "ROLLBACK TO step";
 const CHECKPOINT: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
+const REWRITE: &str = "VACUUM";
+
+/// How often the log is tried to be cut; each try waits for readers as long as the connection is patient.
+const CUTS: usize = 12;
 
 /// The way to the writer.
 #[derive(Clone, Debug)]
@@ -41,6 +45,7 @@ pub(super) struct Writer {
 
 enum Command {
     Step(Box<dyn Step>),
+    Rewrite(oneshot::Sender<Result<(), StoreError>>),
     Close(oneshot::Sender<()>),
 }
 
@@ -102,6 +107,8 @@ struct TransactionFailed {
 enum Refused {
     #[error("the store is closed")]
     Closed,
+    #[error("the log could not be cut: it is being read all the time")]
+    Read,
     #[error("the store has had more writes than it can do for {} seconds", PATIENCE.as_secs())]
     Overloaded,
 }
@@ -154,6 +161,18 @@ impl Writer {
             .unwrap_or_else(|e| Err(E::from(StoreError::OutcomeUnknown(Box::new(e)))))
     }
 
+    /// Rewrites the whole file and cuts the log, so that neither holds anything that is in no row. Takes as long as copying the file;
+    /// other writes wait.
+    pub(super) async fn rewrite(&self) -> Result<(), StoreError> {
+        let (done, outcome) = oneshot::channel();
+        let closed = |_| unavailable(Refused::Closed);
+        self.commands
+            .send(Command::Rewrite(done))
+            .await
+            .map_err(|_| unavailable(Refused::Closed))?;
+        outcome.await.map_err(closed)?
+    }
+
     /// Does what is waiting, then writes the log back into the database and closes it. Later writes are refused.
     pub(super) async fn close(&self) {
         let (done, closed) = oneshot::channel();
@@ -176,11 +195,13 @@ impl Loop {
     async fn run(mut self) {
         let mut commands = Vec::with_capacity(TOGETHER);
         let mut closers = Vec::new();
+        let mut rewriters = Vec::new();
         while self.queue.recv_many(&mut commands, TOGETHER).await > 0 {
             let mut steps = Vec::with_capacity(commands.len());
             for command in commands.drain(..) {
                 match command {
                     Command::Step(step) => steps.push(step),
+                    Command::Rewrite(done) => rewriters.push(done),
                     Command::Close(done) => {
                         self.queue.close();
                         closers.push(done);
@@ -189,6 +210,10 @@ impl Loop {
             }
             if !steps.is_empty() {
                 self.transaction(steps).await;
+            }
+            for done in rewriters.drain(..) {
+                // The caller may have gone.
+                let _ = done.send(self.rewrite().await);
             }
         }
         if let Some(mut connection) = self.connection.take() {
@@ -204,6 +229,14 @@ impl Loop {
         for done in closers {
             let _ = done.send(());
         }
+    }
+
+    async fn rewrite(&mut self) -> Result<(), StoreError> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            none => none.insert(self.options.connect().await.map_err(store_error)?),
+        };
+        rewrite(connection).await.map_err(store_error)
     }
 
     async fn transaction(&mut self, mut steps: Vec<Box<dyn Step>>) {
@@ -255,6 +288,20 @@ impl Loop {
         }
         execute(connection, COMMIT).await.map_err(at(COMMIT))
     }
+}
+
+/// Rewrites the file, outside of transactions, and cuts the log.
+pub(super) async fn rewrite(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    execute(connection, REWRITE).await?;
+    for _ in 0..CUTS {
+        let (busy, _, _): (i64, i64, i64) = sqlx::query_as(CHECKPOINT)
+            .fetch_one(&mut *connection)
+            .await?;
+        if busy == 0 {
+            return Ok(());
+        }
+    }
+    Err(sqlx::Error::Io(std::io::Error::other(Refused::Read)))
 }
 
 async fn execute(connection: &mut SqliteConnection, sql: &'static str) -> Result<(), sqlx::Error> {

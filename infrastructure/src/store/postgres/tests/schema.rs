@@ -7,7 +7,7 @@ use tidemark_application::ports::store::StoreError;
 use super::super::testing::TestDatabase;
 use super::super::{
     ConnectError, PostgresStore, SchemaMismatch, changes, embeddings, forget, idempotency, jobs,
-    learning, memories, messages, owners, recalled, schema, sessions, turns,
+    learning, memories, messages, owners, recalled, schema, sessions, turns, users,
 };
 
 fn statements() -> Vec<&'static str> {
@@ -25,6 +25,7 @@ fn statements() -> Vec<&'static str> {
         schema::STATEMENTS,
         sessions::STATEMENTS,
         &turns::statements(),
+        &users::statements(),
     ]
     .concat()
 }
@@ -74,7 +75,11 @@ fn no_statement_writes_memories_without_the_number_of_the_change() {
 fn every_statement_is_listed_for_the_test_that_prepares_it() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/store/postgres");
     let mut declared = 0;
-    for folder in [folder.to_owned(), format!("{folder}/turns")] {
+    for folder in [
+        folder.to_owned(),
+        format!("{folder}/turns"),
+        format!("{folder}/users"),
+    ] {
         for file in std::fs::read_dir(folder).unwrap() {
             let path = file.unwrap().path();
             if path.is_file() {
@@ -149,4 +154,77 @@ async fn a_database_that_a_later_version_has_migrated_is_refused() {
         refused,
         Err(ConnectError::Schema(SchemaMismatch::Foreign(9999)))
     ));
+}
+
+/// Whoever adds a table says what an erasure does to it.
+#[tokio::test]
+async fn every_table_that_belongs_to_owners_is_erased_or_kept_for_a_reason() {
+    let database = TestDatabase::create().await;
+    database.store().await;
+    let mut connection = database.connection().await;
+    let tables: Vec<String> = sqlx::query_scalar(
+        "SELECT DISTINCT c.table_name::text FROM information_schema.columns c
+         WHERE c.table_schema = 'public' AND c.column_name = 'owner_id' ORDER BY 1",
+    )
+    .fetch_all(&mut connection)
+    .await
+    .unwrap();
+    let mut named: Vec<&str> = users::DELETIONS.iter().map(|(table, _)| *table).collect();
+    named.push("turns");
+    named.extend(users::KEPT);
+    named.sort_unstable();
+    assert_eq!(tables, named);
+    sqlx::raw_sql("SET ROLE tidemark_app")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    for (_, deletion) in users::DELETIONS {
+        connection
+            .prepare(AssertSqlSafe(*deletion).into_sql_str())
+            .await
+            .unwrap_or_else(|error| panic!("{error}: {deletion}"));
+    }
+}
+
+/// What `ANALYZE` keeps outlives the rows it was taken from.
+#[tokio::test]
+async fn no_statistics_are_kept_of_what_people_say() {
+    let database = TestDatabase::create().await;
+    database.store().await;
+    let mut connection = database.connection().await;
+    let kept: Vec<String> = sqlx::query_scalar(
+        "SELECT c.relname || '.' || a.attname FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+         WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
+             AND a.attstattarget IS DISTINCT FROM 0
+             AND a.atttypid IN ('text'::regtype, 'text[]'::regtype, 'jsonb'::regtype, 'bytea'::regtype)
+             AND EXISTS (SELECT FROM pg_attribute o WHERE o.attrelid = c.oid AND o.attname = 'owner_id')
+         ORDER BY 1",
+    )
+    .fetch_all(&mut connection)
+    .await
+    .unwrap();
+    // Names of the program's own, hashes and numbers.
+    let harmless = [
+        "embedding_marks.model",
+        "erasures.removed",
+        "idempotency.body_hash",
+        "jobs.kind",
+        "jobs.state",
+        "memories.identity_hash",
+        "memories.kind",
+        "memories.layer",
+        "memories.scope",
+        "memories.state",
+        "memories.trust",
+        "memory_vectors.model",
+        "messages.role",
+        "sessions.channel",
+        "sessions.memory",
+        "tombstones.identity_hash",
+        "turns.finish_reason",
+        "turns.memory",
+        "turns.status",
+        "turns.usage",
+    ];
+    assert_eq!(kept, harmless);
 }

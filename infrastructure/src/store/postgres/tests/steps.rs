@@ -12,6 +12,7 @@ use tidemark_application::ports::store::Idempotency;
 use tidemark_application::ports::turns::{
     AcceptTurn, CommitTurn, NewMessage, Started, TurnRepository, TurnSession,
 };
+use tidemark_application::ports::users::UserRepository;
 use tidemark_domain::ids::{JobId, MemoryId, MessageId, Owner, SessionId, TenantId, TurnId};
 use tidemark_domain::memory::embedding::Embedding;
 use tidemark_domain::memory::index::Document;
@@ -147,7 +148,7 @@ pub(super) fn memory(content: &str, sources: Vec<Source>) -> IndexedMemory {
 
 /// Puts at least one row of the tenant into every table.
 pub(super) async fn fill(store: &PostgresStore, tenant: TenantId) -> Owner {
-    let owner = owner(store, tenant).await;
+    let owner = self::owner(store, tenant).await;
     let session = answered(store, owner).await;
     let claim = store
         .claim_job(Duration::from_secs(30))
@@ -191,6 +192,9 @@ pub(super) async fn fill(store: &PostgresStore, tenant: TenantId) -> Owner {
     let forgotten = store.forget(owner, forgetting).await.unwrap();
     assert_eq!(forgotten, Updated::Done(1));
     embed(store, owner).await;
+    let other = self::owner(store, tenant).await;
+    let erased = store.erase(other, new_id(), now()).await.unwrap();
+    assert!(erased.is_some());
     owner
 }
 

@@ -31,7 +31,7 @@ macro_rules! turn_columns {
          usage, recalled, problem, cancel_requested, created_at, started_at, ended_at"
     };
 }
-use turn_columns;
+pub(super) use turn_columns;
 
 /// The parameters 1–5 name a turn that runs under this fence.
 macro_rules! fenced {

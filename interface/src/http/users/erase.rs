@@ -1,0 +1,75 @@
+//! `DELETE /v1/users/{id}`.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use tidemark_application::ports::users::Receipt;
+use tidemark_domain::ids::TenantId;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::UserPath;
+use crate::app::App;
+use crate::problem::{Problem, ProblemDocument};
+
+/// What was erased.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = ErasureReceipt)]
+pub struct ReceiptView {
+    /// Its id.
+    pub id: Uuid,
+    /// When it was done.
+    pub erased_at: DateTime<Utc>,
+    /// How many rows of each table were removed.
+    #[schema(examples(json!({"messages": 240, "memories": 63, "sessions": 12})))]
+    pub removed: BTreeMap<String, u64>,
+}
+
+impl From<Receipt> for ReceiptView {
+    fn from(receipt: Receipt) -> Self {
+        Self {
+            id: receipt.id,
+            erased_at: receipt.erased_at,
+            removed: receipt.removed,
+        }
+    }
+}
+
+/// Erase a user
+///
+/// Turns that run are cancelled; then everything of the user is removed at once: sessions, messages, turns, memories with all that is
+/// derived from them, jobs, idempotency keys, and the user. The receipt is what stays. Who asks under that name again is a new user.
+#[utoipa::path(
+    delete,
+    path = "/v1/users/{id}",
+    operation_id = "erase_user",
+    tag = "users",
+    params(("id" = String, Path, description = "The tenant's own name for the user")),
+    responses(
+        (status = 200, description = "Everything is gone", body = ReceiptView),
+        (status = "4XX", description = "The request has to change", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = "5XX", description = "The server or something it needs failed", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+pub async fn erase_user(
+    State(app): State<App>,
+    UserPath(user): UserPath,
+) -> Result<Json<ReceiptView>, Problem> {
+    // A task of its own: a caller that goes away must not leave half of it undone.
+    let erasing = tokio::spawn(async move {
+        let erased = app.erase.run(TenantId::DEFAULT, &user).await;
+        app.owners.forget(TenantId::DEFAULT, user);
+        erased
+    });
+    let receipt = erasing
+        .await
+        .map_err(|error| {
+            tracing::error!(%error, "an erasure died");
+            Problem::new(crate::problem::Code::Internal, "a defect of this server")
+        })??
+        .ok_or_else(|| Problem::not_found("user"))?;
+    Ok(Json(receipt.into()))
+}
