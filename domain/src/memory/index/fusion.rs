@@ -3,12 +3,12 @@
 //! The sum is linear, and the weights are those of a conditional logit fitted on questions with known answers, so that differences of sums are
 //! log-odds between entries. There are two sets of weights, for entries with and without an embedding.
 
-use std::collections::HashMap;
-
 use super::View;
-use super::features::{Asked, Dense, Lexical, by_the_named, other_names};
-use super::rows::NONE;
+use super::asked::Asked;
+use super::best::BestFirst;
+use super::dense::Dense;
 use super::search::{Eligible, Query};
+use super::terms::Lexical;
 use crate::memory::scoring::Parts;
 use crate::memory::when;
 
@@ -75,11 +75,6 @@ const WITHOUT_EMBEDDING: Weights = Weights {
 /// What remains of the features of a session where the question wants several things: they rarely stand in one.
 const SEVERAL: f64 = 0.5;
 
-/// What an entry loses for each better one of its session, as a share of the distance between the best sum and the [`SPREAD`]th: what is told should
-/// come from several places.
-const DIVERSITY: f64 = 0.04;
-const SPREAD: usize = 20;
-
 /// What of its likeness an entry loses that does nothing but ask: a question resembles the question best and answers nothing. Ours; the
 /// conversations that the weights are from hardly ask the same twice, people who use a chat do.
 const QUESTION_LOSS: f64 = 0.5;
@@ -87,64 +82,77 @@ const QUESTION_LOSS: f64 = 0.5;
 /// How near an entry has to be to a named time to be told for that alone: within it, or a day off.
 const NEAR: f64 = 0.9;
 
+/// So many of the best by near cosines are ordered by true ones, at least: many times as many as are told.
+pub(super) const REFINED: usize = 512;
+
 /// The features of all entries for one question.
 #[derive(Debug)]
 pub(super) struct Fusion<'v> {
     view: &'v View<'v>,
     asked: Asked,
-    lexical: Lexical,
-    dense: Option<Dense>,
+    lexical: Lexical<'v>,
+    dense: Option<Dense<'v>>,
     named: Vec<bool>,
-    names: Vec<u32>,
+    names: Vec<u16>,
 }
 
 impl<'v> Fusion<'v> {
-    pub(super) fn of(view: &'v View<'v>, query: &Query, eligible: &Eligible) -> Self {
+    pub(super) fn of(view: &'v View<'v>, query: &'v Query, eligible: &Eligible) -> Self {
         let asked = Asked::of(view, query, eligible);
         Self {
             view,
             lexical: Lexical::of(view, &asked.terms, eligible),
             dense: Dense::of(view, query, eligible),
-            named: by_the_named(view, &asked),
-            names: other_names(view, &asked),
+            named: asked.by_the_named(view),
+            names: asked.other_names(view),
             asked,
         }
     }
 
+    /// The best of those that something of the question meets, by their sums; so many will be asked for.
+    pub(super) fn best(&mut self, eligible: &Eligible, wanted: usize) -> BestFirst {
+        let view = self.view;
+        let sum = |slot: u32| (slot, self.sum(slot));
+        if self.dense.is_none() && self.asked.spans.is_empty() {
+            let met = self.lexical.met().iter().copied();
+            return BestFirst::of(view, met.map(sum), wanted);
+        }
+        let near = self.dense.as_ref().is_some_and(Dense::near);
+        let wanted = if near { wanted.max(REFINED) } else { wanted };
+        let met = eligible.slots().filter(|slot| self.meets(*slot));
+        let mut best = BestFirst::of(view, met.map(sum), wanted);
+        if let Some(dense) = self.dense.as_mut().filter(|_| near) {
+            dense.refine(&best.wanted().collect::<Vec<_>>(), eligible);
+            best.rekey(|slot| self.sum(slot));
+        }
+        best
+    }
+
     /// Whether anything of the question meets an entry at all.
-    pub(super) fn meets(&self, slot: u32) -> bool {
-        self.lexical.around[slot as usize] > 0.0
-            || self.cosine(slot).is_some()
+    fn meets(&self, slot: u32) -> bool {
+        self.cosine(slot).is_some()
+            || self.lexical.meets(slot)
             || (!self.asked.spans.is_empty() && self.closeness(slot) >= NEAR)
     }
 
     /// The cosine with the question, where the entry has an embedding.
-    pub(super) fn cosine(&self, slot: u32) -> Option<f64> {
-        self.dense.as_ref().and_then(|d| d.cosine[slot as usize])
-    }
-
-    /// BM25 as a share of its maximum.
-    pub(super) fn share(&self, slot: u32) -> f64 {
-        self.lexical.share[slot as usize]
+    fn cosine(&self, slot: u32) -> Option<f64> {
+        self.dense.as_ref().and_then(|d| d.cosine(slot))
     }
 
     /// How much of the way from the mean cosine to 1 the cosine is, where the entry has an embedding.
     pub(super) fn lift(&self, slot: u32) -> Option<f64> {
-        let dense = self.dense.as_ref()?;
-        dense.cosine[slot as usize].map(|_| dense.lift[slot as usize])
+        self.dense.as_ref()?.lift(slot)
     }
 
     /// What share of the question's terms an entry holds, each counted as rare as it is.
     pub(super) fn coverage(&self, slot: u32) -> f64 {
-        let held = self.asked.terms.iter().zip(&self.lexical.idf);
-        let held = held.filter(|(term, _)| self.view.count(term, slot) > 0);
-        let all: f64 = self.lexical.idf.iter().sum();
-        held.map(|(_, idf)| idf).sum::<f64>() / all.max(1e-9)
+        self.lexical.coverage(slot)
     }
 
     /// Whether an entry is in the script of the question: with or without Han, kana or hangul.
     pub(super) fn same_script(&self, slot: u32) -> bool {
-        self.view.rows()[slot as usize].ideographic == self.asked.ideographic
+        self.view.rows()[slot as usize].ideographic() == self.asked.ideographic
     }
 
     /// Whether the question is written with Han, kana or hangul.
@@ -152,50 +160,18 @@ impl<'v> Fusion<'v> {
         self.asked.ideographic
     }
 
-    /// Puts the best ones, with their sums and in their order, into that in which they are told, each with what it loses for better ones of its session.
-    pub(super) fn diverse(&self, best: Vec<(u32, f64)>) -> Vec<(u32, f64)> {
-        let [(_, first), .., (_, last)] = best[..best.len().min(SPREAD)] else {
-            return best.into_iter().map(|(slot, _)| (slot, 0.0)).collect();
-        };
-        let each = DIVERSITY * (first - last);
-        let rows = self.view.rows();
-        let mut told: HashMap<u32, u32> = HashMap::new();
-        let mut left = best;
-        let mut out = Vec::with_capacity(left.len());
-        while !left.is_empty() {
-            let loss = |slot: u32| {
-                let before = told.get(&rows[slot as usize].session);
-                -each * f64::from(before.copied().unwrap_or(0))
-            };
-            let mut next = 0;
-            for (at, (slot, sum)) in left.iter().enumerate() {
-                // The first of equal ones is the one with the lower id.
-                if sum + loss(*slot) > left[next].1 + loss(left[next].0) {
-                    next = at;
-                }
-            }
-            let (slot, _) = left.remove(next);
-            out.push((slot, loss(slot)));
-            let session = rows[slot as usize].session;
-            if session != NONE {
-                *told.entry(session).or_default() += 1;
-            }
-        }
-        out
-    }
-
     fn closeness(&self, slot: u32) -> f64 {
         if self.asked.spans.is_empty() {
             return 0.0;
         }
-        when::closeness(&self.asked.spans, self.view.entry(slot).valid_from)
+        when::closeness(&self.asked.spans, self.view.case(slot).standing.valid_from)
     }
 
     /// What each feature adds, in the order of [`Parts::sum`].
     fn features(&self, slot: u32) -> [f64; 12] {
-        let at = slot as usize;
-        let row = &self.view.rows()[at];
-        let dense = self.dense.as_ref().filter(|d| d.cosine[at].is_some());
+        let (rows, at) = (self.view.rows(), slot as usize);
+        let row = &rows[at];
+        let dense = self.dense.as_ref().filter(|d| d.cosine(slot).is_some());
         let weights = match dense {
             Some(_) => &WITH_EMBEDDING,
             None => &WITHOUT_EMBEDDING,
@@ -205,34 +181,42 @@ impl<'v> Fusion<'v> {
         let name = self.names.get(at).is_some_and(|names| *names > 0);
         let named = self.named.get(at).is_some_and(|by| *by);
         let several = if self.asked.several { SEVERAL } else { 1.0 };
-        let words = weights.words * self.lexical.own[at];
-        let words_around = weights.words_around * self.lexical.around[at];
+        // The words of the entry and of the one before are among those around it.
+        let [words, words_around, answers] = if self.lexical.meets(slot) {
+            [
+                weights.words * self.lexical.own(slot),
+                weights.words_around * self.lexical.around(slot),
+                weights.answers * self.lexical.answers(rows, row),
+            ]
+        } else {
+            [0.0; 3]
+        };
         let [meaning, meaning_around, meaning_session] = dense.map_or([0.0; 3], |d| {
             [
-                weights.meaning * d.own[at],
-                weights.meaning_around * d.around[at],
-                several * weights.meaning_session * d.session[at],
+                weights.meaning * d.own(slot),
+                weights.meaning_around * d.around(slot),
+                several * weights.meaning_session * d.session(slot),
             ]
         });
         let likeness = (words + words_around + meaning).max(0.0);
         [
             words,
             words_around,
-            several * weights.words_session * self.lexical.session[at],
-            weights.answers * self.lexical.answers[at],
+            several * weights.words_session * self.lexical.session(slot, row),
+            answers,
             meaning,
             meaning_around,
             meaning_session,
             flag(named, weights.speaker),
             weights.time * self.closeness(slot),
-            flag(wanted.time && row.time, weights.wanted_time) + flag(name, weights.wanted_name),
-            weights.stated * row.stated,
-            flag(row.asks, -QUESTION_LOSS * likeness),
+            flag(wanted.time && row.time(), weights.wanted_time) + flag(name, weights.wanted_name),
+            weights.stated * f64::from(row.stated),
+            flag(row.asks(), -QUESTION_LOSS * likeness),
         ]
     }
 
     /// What the features add up to.
-    pub(super) fn sum(&self, slot: u32) -> f64 {
+    fn sum(&self, slot: u32) -> f64 {
         self.features(slot).iter().sum()
     }
 
@@ -245,7 +229,7 @@ impl<'v> Fusion<'v> {
         let [.., speaker, time, wanted, stated, question] = features;
         let told = |value: f64| (value != 0.0).then_some(value);
         Parts {
-            relevance: self.share(slot),
+            relevance: self.lexical.share(slot),
             similarity: self.cosine(slot),
             words: Some(words),
             words_around: Some(words_around),

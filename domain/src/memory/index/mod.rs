@@ -4,14 +4,21 @@
 //! [`View`], which adds what is not stored yet; ranking is in [`search`].
 
 mod abstention;
+mod asked;
+mod best;
+mod coarse;
+mod cosines;
+mod dense;
+mod diversity;
 mod document;
 mod entry;
-mod features;
 mod fusion;
 mod order;
 mod postings;
 mod rows;
+mod scale;
 pub mod search;
+mod terms;
 #[cfg(test)]
 mod tests;
 mod vectors;
@@ -24,7 +31,7 @@ pub use self::entry::{Entry, Text};
 use self::order::{Order, Place};
 pub use self::postings::Posting;
 use self::postings::Postings;
-use self::rows::{Numbers, Row};
+use self::rows::{Case, Numbers, Row};
 pub use self::vectors::Vectors;
 pub use self::view::View;
 use super::Memory;
@@ -83,7 +90,6 @@ pub struct Delta {
 struct Slot {
     entry: Entry,
     text: Text,
-    removed: bool,
 }
 
 /// The index.
@@ -91,6 +97,7 @@ struct Slot {
 pub struct OwnerIndex {
     slots: Vec<Slot>,
     rows: Vec<Row>,
+    cases: Vec<Case>,
     numbers: Numbers,
     by_id: HashMap<MemoryId, u32>,
     postings: Postings,
@@ -138,10 +145,10 @@ impl OwnerIndex {
         for upsert in delta.upserts {
             self.put(upsert);
         }
-        let (slots, rows) = (&self.slots, &mut self.rows);
+        let (cases, rows) = (&self.cases, &mut self.rows);
         self.order.settle(|places| {
             let there = places.iter().map(|place| place.slot);
-            rows::link(rows, there.filter(|s| !slots[*s as usize].removed));
+            rows::link(rows, there.filter(|s| !cases[*s as usize].removed));
         });
         for embedded in delta.vectors {
             self.embed(&embedded);
@@ -161,6 +168,7 @@ impl OwnerIndex {
                 let speaker = &mut self.rows[slot as usize].speaker;
                 self.numbers.release(*speaker);
                 *speaker = self.numbers.hold(entry.speaker.as_ref());
+                self.cases[slot as usize] = Case::of(&entry);
                 held.entry = entry;
                 return;
             }
@@ -181,16 +189,13 @@ impl OwnerIndex {
             self.order.add(source.session_id, place);
         }
         self.rows.push(row);
-        self.slots.push(Slot {
-            entry,
-            text,
-            removed: false,
-        });
+        self.cases.push(Case::of(&entry));
+        self.slots.push(Slot { entry, text });
     }
 
     fn remove(&mut self, id: MemoryId) {
         if let Some(slot) = self.by_id.remove(&id) {
-            self.slots[slot as usize].removed = true;
+            self.cases[slot as usize].removed = true;
             self.numbers.release(self.rows[slot as usize].speaker);
             rows::unlink(&mut self.rows, slot);
             for vectors in self.vectors.values_mut() {
@@ -217,20 +222,19 @@ impl OwnerIndex {
     fn compact(&mut self) {
         let mut next = 0;
         let moved: Vec<Option<u32>> = self
-            .slots
+            .cases
             .iter()
-            .map(|slot| {
-                (!slot.removed).then(|| {
+            .map(|case| {
+                (!case.removed).then(|| {
                     next += 1;
                     next - 1
                 })
             })
             .collect();
         let to = |slot: u32| moved[slot as usize];
-        let mut old = 0..;
-        self.rows
-            .retain(|_| old.next().is_some_and(|slot| to(slot).is_some()));
-        self.slots.retain(|slot| !slot.removed);
+        keep(&mut self.rows, &moved);
+        keep(&mut self.cases, &moved);
+        keep(&mut self.slots, &moved);
         self.numbers = Numbers::default();
         for (row, slot) in self.rows.iter_mut().zip(&self.slots) {
             row.previous = moved
@@ -263,6 +267,7 @@ impl OwnerIndex {
         // An entry's sources and places lie beside it; a table of ids is half full.
         let each = size_of::<Slot>()
             + size_of::<Row>()
+            + size_of::<Case>()
             + 64
             + size_of::<Place>()
             + 2 * size_of::<(MemoryId, u32)>();
@@ -273,4 +278,11 @@ impl OwnerIndex {
             + self.numbers.bytes()
             + vectors
     }
+}
+
+/// Leaves those that have a new place, and no room for others.
+fn keep<T>(all: &mut Vec<T>, moved: &[Option<u32>]) {
+    let mut kept = moved.iter().map(Option::is_some);
+    all.retain(|_| kept.next().unwrap_or(false));
+    all.shrink_to_fit();
 }

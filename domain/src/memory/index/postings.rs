@@ -13,6 +13,45 @@ pub struct Posting {
     pub count: u32,
 }
 
+/// The postings of a term in an index and in what lies beside it. Some may be of removed entries, which no eligibility admits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Holders<'p> {
+    indexed: &'p [Posting],
+    fresh: &'p [Posting],
+    /// How many slots the index has: the others' begin behind them.
+    behind: u32,
+}
+
+impl<'p> Holders<'p> {
+    pub(super) fn new(indexed: &'p [Posting], fresh: &'p [Posting], behind: u32) -> Self {
+        Self {
+            indexed,
+            fresh,
+            behind,
+        }
+    }
+
+    /// Each posting, by slot.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Posting> {
+        let behind = self.behind;
+        let fresh = self.fresh.iter().map(move |posting| Posting {
+            slot: posting.slot + behind,
+            count: posting.count,
+        });
+        self.indexed.iter().copied().chain(fresh)
+    }
+
+    /// Whether an entry holds the term.
+    pub(super) fn contains(&self, slot: u32) -> bool {
+        let (postings, slot) = match slot.checked_sub(self.behind) {
+            None => (self.indexed, slot),
+            Some(slot) => (self.fresh, slot),
+        };
+        let found = postings.binary_search_by_key(&slot, |posting| posting.slot);
+        found.is_ok()
+    }
+}
+
 /// The terms of an index, each with its postings by slot.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Postings {

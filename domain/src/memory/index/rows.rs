@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Document;
+use super::{Document, Entry};
 use crate::ids::SessionId;
+use crate::memory::Scope;
+use crate::memory::recall::Standing;
 
 /// That there is none.
 pub(super) const NONE: u32 = u32::MAX;
@@ -23,34 +25,75 @@ pub(super) struct Row {
     /// Its terms, with repeats.
     pub(super) len: u32,
     /// `ln(1 + terms in sentences that do not ask)`.
-    pub(super) stated: f64,
-    /// The names it holds, with repeats.
-    pub(super) names: u32,
-    /// It does nothing but ask.
-    pub(super) asks: bool,
-    /// It asks, among others.
-    pub(super) question: bool,
-    /// It holds a word for a time.
-    pub(super) time: bool,
-    /// It holds Han, kana or hangul.
-    pub(super) ideographic: bool,
+    pub(super) stated: f32,
+    /// The names it holds, with repeats; the most that are counted are 65,535.
+    pub(super) names: u16,
+    marks: u8,
 }
+
+const ASKS: u8 = 1;
+const QUESTION: u8 = 2;
+const TIME: u8 = 4;
+const IDEOGRAPHIC: u8 = 8;
 
 impl Row {
     /// Of a document, bound to nothing yet.
     pub(super) fn new(document: &Document) -> Self {
+        let marks = [
+            (ASKS, document.asks()),
+            (QUESTION, document.holds_question()),
+            (TIME, document.holds_time()),
+            (IDEOGRAPHIC, document.is_ideographic()),
+        ];
         Self {
             previous: NONE,
             next: NONE,
             session: NONE,
             speaker: NONE,
             len: document.len(),
-            stated: f64::from(document.stated()).ln_1p(),
-            names: document.names(),
-            asks: document.asks(),
-            question: document.holds_question(),
-            time: document.holds_time(),
-            ideographic: document.is_ideographic(),
+            stated: f64::from(document.stated()).ln_1p() as f32,
+            names: document.names().try_into().unwrap_or(u16::MAX),
+            marks: (marks.iter())
+                .map(|(mark, set)| if *set { *mark } else { 0 })
+                .sum(),
+        }
+    }
+
+    /// Whether it does nothing but ask.
+    pub(super) fn asks(&self) -> bool {
+        self.marks & ASKS != 0
+    }
+
+    /// Whether it asks, among others.
+    pub(super) fn question(&self) -> bool {
+        self.marks & QUESTION != 0
+    }
+
+    /// Whether it holds a word for a time.
+    pub(super) fn time(&self) -> bool {
+        self.marks & TIME != 0
+    }
+
+    /// Whether it holds Han, kana or hangul.
+    pub(super) fn ideographic(&self) -> bool {
+        self.marks & IDEOGRAPHIC != 0
+    }
+}
+
+/// What decides whether an entry may be told: every question looks at it for every entry.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case {
+    pub(super) standing: Standing,
+    pub(super) scope: Scope,
+    pub(super) removed: bool,
+}
+
+impl Case {
+    pub(super) fn of(entry: &Entry) -> Self {
+        Self {
+            standing: entry.standing(),
+            scope: entry.scope,
+            removed: false,
         }
     }
 }

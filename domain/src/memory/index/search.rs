@@ -4,16 +4,20 @@
 //! what is left. Then the arms find entries and say how well each fits, then a profile makes the score. What is told of it, and what
 //! not, is decided in [`super::super::recall`].
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
-use super::fusion::Fusion;
-use super::{Entry, View, abstention, features};
+use super::best::BestFirst;
+use super::cosines::Cosines;
+use super::diversity::diverse;
+use super::fusion::{Fusion, REFINED};
+use super::terms::Terms;
+use super::{Entry, View, abstention};
 use crate::ids::{MemoryId, MessageId, SessionId, Timestamp};
 use crate::memory::Scope;
 use crate::memory::lexical::{self, CorpusStats};
 use crate::memory::recall::{DECAY_FETCH, DropReason, Moment, days_between};
 use crate::memory::scoring::{
-    Parts, Profile, RECENCY_DAYS, decay_factor, recency_factor, use_boost,
+    Parts, Profile, RECENCY_DAYS, decay_factor, recency, recency_factor, use_boost,
 };
 
 /// Which memories may be told.
@@ -119,12 +123,16 @@ impl Eligible {
         let mut admitted = vec![false; view.slots() as usize];
         let mut stats = CorpusStats::default();
         let mut newest = None;
-        for (slot, entry, text) in view.entries() {
-            if filter.in_scope(entry.scope) && moment.unfit(&entry.standing()).is_none() {
-                admitted[slot as usize] = true;
+        let entries = view.cases().zip(view.rows()).zip(&mut admitted);
+        for ((case, row), admitted) in entries {
+            if !case.removed
+                && filter.in_scope(case.scope)
+                && moment.unfit(&case.standing).is_none()
+            {
+                *admitted = true;
                 stats.documents += 1;
-                stats.total_len += u64::from(text.len);
-                newest = newest.max(Some(entry.valid_from));
+                stats.total_len += u64::from(row.len);
+                newest = newest.max(Some(case.standing.valid_from));
             }
         }
         Self {
@@ -155,18 +163,18 @@ pub fn search(view: &View<'_>, query: &Query) -> Search {
         Profile::Hybrid => fused(view, query, &eligible, &mut out),
         Profile::Decay | Profile::Recency => similar(view, query, &terms, &eligible, &mut out),
     };
-    let holds = |slot| move |term: &&String| view.count(term, slot) > 0;
+    let holders: Vec<_> = terms.iter().map(|term| view.holders(term)).collect();
+    let matched = |slot| {
+        let held = terms.iter().zip(&holders).filter(|(_, h)| h.contains(slot));
+        held.map(|(term, _)| term.clone()).collect()
+    };
     out.found = judged
         .into_iter()
         .map(|judged| Scored {
             id: judged.found.entry.id,
             score: judged.score,
             parts: judged.parts,
-            matched: terms
-                .iter()
-                .filter(holds(judged.found.slot))
-                .cloned()
-                .collect(),
+            matched: matched(judged.found.slot),
         })
         .collect();
     explain_absent(view, query, &met, &mut out);
@@ -180,14 +188,14 @@ fn fused<'v>(
     eligible: &Eligible,
     out: &mut Search,
 ) -> (Vec<Judged<'v>>, BestFirst) {
-    let fusion = Fusion::of(view, query, eligible);
-    let met = eligible.slots().filter(|slot| fusion.meets(*slot));
-    let mut met = BestFirst::of(met.map(|slot| (slot, fusion.sum(slot))).collect());
+    let mut fusion = Fusion::of(view, query, eligible);
+    let mut met = fusion.best(eligible, query.limit);
     let found = out.fitting(view, query, &mut met, query.limit);
     let best: Vec<u32> = found.iter().map(|(slot, _)| *slot).collect();
     let evidence = abstention::evidence(&fusion, &best, eligible.stats.documents);
     let base = abstention::base(evidence, found.first().map_or(0.0, |(_, sum)| *sum));
-    let judged = fusion.diverse(found).into_iter().map(|(slot, loss)| {
+    let session = |slot: u32| view.rows()[slot as usize].session;
+    let judged = diverse(&found, session).into_iter().map(|(slot, loss)| {
         let parts = Parts {
             base: Some(base),
             diversity: (loss < 0.0).then_some(loss),
@@ -215,80 +223,51 @@ fn similar<'v>(
     eligible: &Eligible,
     out: &mut Search,
 ) -> (Vec<Judged<'v>>, BestFirst) {
-    let cosines = features::cosines(view, query, eligible);
-    let mut hits = lexical_arm(view, terms, eligible);
-    if let Some(cosines) = &cosines {
-        // A cosine goes before the words; what has no vector yet is found by the words alone.
-        hits.retain(|hit| cosines[hit.slot as usize].is_none());
-        let like = (0..).zip(cosines).filter_map(|(slot, cosine)| {
-            let relevance = (*cosine)?.max(0.0);
-            (relevance > 0.0).then_some(Hit { slot, relevance })
-        });
-        hits.extend(like);
-    }
+    let mut cosines = Cosines::of(view, query, eligible);
+    let terms = Terms::of(view, terms, eligible);
+    let words = terms.alone(view, eligible);
+    // A cosine goes before the words; what has no vector yet is found by the words alone.
+    let relevance = |cosines: Option<&Cosines<'_>>, slot: u32| {
+        let cosine = cosines.and_then(|cosines| cosines.get(slot));
+        let share = || terms.share(words.by_slot[slot as usize]);
+        cosine.map_or_else(share, |cosine| cosine.max(0.0))
+    };
     let now = query.moment.now;
     let found = |slot, relevance| Found {
         slot,
         entry: view.entry(slot),
         relevance,
     };
-    let key = |hit: &Hit| match query.profile {
+    let key = |slot, relevance| match query.profile {
         Profile::Recency => {
-            parts(&found(hit.slot, hit.relevance), query.profile, now).score(query.profile)
+            let age = days_between(view.case(slot).standing.valid_from, now);
+            recency(relevance, age, RECENCY_DAYS)
         }
-        Profile::Decay | Profile::Hybrid => hit.relevance,
+        Profile::Decay | Profile::Hybrid => relevance,
     };
-    let relevance: HashMap<u32, f64> = hits.iter().map(|h| (h.slot, h.relevance)).collect();
-    let mut met = BestFirst::of(hits.iter().map(|hit| (hit.slot, key(hit))).collect());
+    let fits = |slot: u32| {
+        let relevance = relevance(cosines.as_ref(), slot);
+        (relevance > 0.0).then(|| (slot, key(slot, relevance)))
+    };
+    let near = cosines.as_ref().is_some_and(Cosines::near);
+    let wanted = query.limit.max(if near { REFINED } else { 0 });
+    let mut met = if cosines.is_some() {
+        BestFirst::of(view, eligible.slots().filter_map(fits), wanted)
+    } else {
+        BestFirst::of(view, words.met.iter().copied().filter_map(fits), wanted)
+    };
+    if near && let Some(cosines) = &mut cosines {
+        met.wanted().for_each(|slot| cosines.refine(slot));
+        met.rekey(|slot| key(slot, relevance(Some(cosines), slot)));
+    }
+    let relevance = |slot| relevance(cosines.as_ref(), slot);
     let all = out.fitting(view, query, &mut met, query.limit);
-    let all = all.iter().map(|(slot, _)| found(*slot, relevance[slot]));
+    let all = all.iter().map(|(slot, _)| found(*slot, relevance(*slot)));
     let (judged, beyond) = judge(all.collect(), query.profile, now, query.top_k);
     for found in &beyond {
         out.drop(found.entry.id, DropReason::BeyondTopK, query.limit);
     }
     (judged, met)
-}
-
-/// Entries with a key each, the greatest first, equal ones by id; put in order only as far as they are asked for.
-#[derive(Debug)]
-struct BestFirst {
-    all: Vec<(u32, f64)>,
-    /// Up to here they are in order.
-    sorted: usize,
-    at: usize,
-}
-
-impl BestFirst {
-    fn of(all: Vec<(u32, f64)>) -> Self {
-        Self {
-            all,
-            sorted: 0,
-            at: 0,
-        }
-    }
-
-    fn next(&mut self, view: &View<'_>) -> Option<(u32, f64)> {
-        if self.at == self.sorted && self.at < self.all.len() {
-            let rest = &mut self.all[self.sorted..];
-            let better = |a: &(u32, f64), b: &(u32, f64)| {
-                let better = b.1.total_cmp(&a.1);
-                better.then_with(|| view.entry(a.0).id.cmp(&view.entry(b.0).id))
-            };
-            let some = (self.sorted.max(128)).min(rest.len());
-            if some < rest.len() {
-                rest.select_nth_unstable_by(some, better);
-            }
-            rest[..some].sort_unstable_by(better);
-            self.sorted += some;
-        }
-        let next = self.all.get(self.at).copied();
-        self.at += usize::from(next.is_some());
-        next
-    }
-
-    fn holds(&self, slot: u32) -> bool {
-        self.all.iter().any(|(held, _)| *held == slot)
-    }
 }
 
 impl Search {
@@ -343,48 +322,6 @@ fn explain_absent(view: &View<'_>, query: &Query, met: &BestFirst, out: &mut Sea
             });
         out.dropped.push((id, reason));
     }
-}
-
-/// An entry that an arm found.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Hit {
-    slot: u32,
-    /// How well it fits, 0–1.
-    relevance: f64,
-}
-
-/// The entries that hold a term of the query, by slot: BM25 over the eligible ones, divided by its maximum for the query,
-/// `Σ idf·(k1 + 1)` over all its terms, those without a posting among them (B8).
-///
-/// Terms are summed in the order given, which has to be the same for the same query, so that both stores give the same last digit.
-fn lexical_arm(view: &View<'_>, terms: &[String], eligible: &Eligible) -> Vec<Hit> {
-    let average = eligible.stats.average_len();
-    let mut maximum = 0.0;
-    let mut sums = vec![0.0_f64; view.slots() as usize];
-    let mut touched = Vec::new();
-    let mut list = Vec::new();
-    for term in terms {
-        list.clear();
-        list.extend(view.postings(term).filter(|p| eligible.admits(p.slot)));
-        let idf = lexical::idf(eligible.stats.documents, list.len() as u64);
-        maximum += lexical::greatest_weight(idf);
-        for posting in &list {
-            let sum = &mut sums[posting.slot as usize];
-            if *sum == 0.0 {
-                touched.push(posting.slot);
-            }
-            let len = view.text(posting.slot).len;
-            *sum += lexical::weight(idf, posting.count, len, average);
-        }
-    }
-    touched.sort_unstable();
-    touched
-        .into_iter()
-        .map(|slot| Hit {
-            slot,
-            relevance: sums[slot as usize] / maximum,
-        })
-        .collect()
 }
 
 /// An entry that an arm found, as the profiles judge it.

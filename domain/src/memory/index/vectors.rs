@@ -1,7 +1,12 @@
 //! The embeddings of one model, side by side.
 
+use super::coarse::Coarse;
+
 /// That an entry has no vector of the model.
 const NONE: u32 = u32::MAX;
+
+/// Up to so many vectors each is compared as it is. Of more a [`Coarse`] copy is kept.
+pub(super) const FEW: usize = 20_000;
 
 /// Vectors of one length, by slot.
 #[derive(Clone, Debug)]
@@ -14,6 +19,8 @@ pub struct Vectors {
     slots: Vec<u32>,
     /// The row of each slot.
     rows: Vec<u32>,
+    /// The same by row, when there are many.
+    coarse: Option<Coarse>,
 }
 
 impl Vectors {
@@ -24,6 +31,7 @@ impl Vectors {
             lengths: Vec::new(),
             slots: Vec::new(),
             rows: Vec::new(),
+            coarse: None,
         }
     }
 
@@ -44,20 +52,30 @@ impl Vectors {
 
     /// The vector of an entry.
     pub fn get(&self, slot: u32) -> Option<&[f32]> {
-        let row = *self.rows.get(slot as usize)?;
-        (row != NONE).then(|| self.row(row as usize))
+        self.get_measured(slot).map(|(vector, _)| vector)
     }
 
-    /// Each entry that has a vector, with it.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &[f32])> {
-        let rows = self.data.chunks_exact(self.dimensions.max(1));
-        self.slots.iter().copied().zip(rows)
+    /// The slot of each entry that has a vector, by row.
+    pub(super) fn slots(&self) -> &[u32] {
+        &self.slots
     }
 
-    /// Each entry that has a vector, with it and its length.
+    /// Each entry that has a vector, with it and its length, by row.
     pub(super) fn measured(&self) -> impl Iterator<Item = (u32, &[f32], f32)> {
-        let with_length = self.iter().zip(&self.lengths);
-        with_length.map(|((slot, vector), length)| (slot, vector, *length))
+        let rows = self.data.chunks_exact(self.dimensions.max(1));
+        let with_length = self.slots.iter().zip(rows).zip(&self.lengths);
+        with_length.map(|((slot, vector), length)| (*slot, vector, *length))
+    }
+
+    /// The vector of an entry, and its length.
+    pub(super) fn get_measured(&self, slot: u32) -> Option<(&[f32], f32)> {
+        let row = *self.rows.get(slot as usize)?;
+        (row != NONE).then(|| (self.row(row as usize), self.lengths[row as usize]))
+    }
+
+    /// The same vectors by row in less room, when they are more than [`FEW`].
+    pub(super) fn coarse(&self) -> Option<&Coarse> {
+        self.coarse.as_ref()
     }
 
     fn row(&self, row: usize) -> &[f32] {
@@ -77,11 +95,27 @@ impl Vectors {
             self.slots.push(slot);
             self.lengths.push(length);
             self.data.extend_from_slice(vector);
+            match &mut self.coarse {
+                Some(coarse) => coarse.push(vector, length),
+                None if self.slots.len() > FEW => self.coarse = Some(self.made_coarse()),
+                None => {}
+            }
         } else {
             self.lengths[row as usize] = length;
             let start = row as usize * self.dimensions;
             self.data[start..start + self.dimensions].copy_from_slice(vector);
+            if let Some(coarse) = &mut self.coarse {
+                coarse.set(row as usize, vector, length);
+            }
         }
+    }
+
+    fn made_coarse(&self) -> Coarse {
+        let mut coarse = Coarse::default();
+        for (_, vector, length) in self.measured() {
+            coarse.push(vector, length);
+        }
+        coarse
     }
 
     /// Takes an entry's vector away; the last row takes its place.
@@ -100,10 +134,16 @@ impl Vectors {
             self.rows[self.slots[row] as usize] = row as u32;
         }
         self.data.truncate(last * self.dimensions);
+        if last <= FEW {
+            self.coarse = None;
+        } else if let Some(coarse) = &mut self.coarse {
+            coarse.swap_remove(row, self.dimensions);
+        }
     }
 
-    /// Moves each entry to its new slot. Those that have none have lost their vectors before.
+    /// Moves each entry to its new slot. Those that have none have lost their vectors before, and their room is given back.
     pub(super) fn renumber(&mut self, slot: impl Fn(u32) -> Option<u32>) {
+        self.data.shrink_to_fit();
         self.rows.clear();
         for (row, held) in self.slots.iter_mut().enumerate() {
             if let Some(new) = slot(*held) {
@@ -119,6 +159,7 @@ impl Vectors {
     pub(super) fn bytes(&self) -> usize {
         (self.data.len() + self.lengths.len()) * size_of::<f32>()
             + (self.slots.len() + self.rows.len()) * size_of::<u32>()
+            + self.coarse.as_ref().map_or(0, Coarse::bytes)
     }
 }
 

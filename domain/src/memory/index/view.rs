@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use super::order::Place;
-use super::rows::{NONE, Row};
-use super::{Delta, Entry, OwnerIndex, Posting, Slot, Text, Upsert, Vectors};
+use super::postings::Holders;
+use super::rows::{Case, NONE, Row};
+use super::{Delta, Entry, OwnerIndex, Slot, Text, Upsert, Vectors};
 use crate::ids::{MemoryId, SessionId};
 
 /// An index with an overlay that is gone afterwards. Entries are numbered through both, the overlay's behind the index's.
@@ -115,13 +116,17 @@ impl<'i> View<'i> {
         }
     }
 
-    /// Every entry by its slot, but for the removed ones.
-    pub fn entries(&self) -> impl Iterator<Item = (u32, &Entry, &Text)> {
-        let all = self.index.slots.iter().chain(&self.fresh.slots);
-        (0..)
-            .zip(all)
-            .filter(|(_, held)| !held.removed)
-            .map(|(slot, held)| (slot, &held.entry, &held.text))
+    /// What decides whether each entry may be told, by slot.
+    pub(super) fn cases(&self) -> impl Iterator<Item = &Case> {
+        self.index.cases.iter().chain(&self.fresh.cases)
+    }
+
+    /// What decides whether an entry may be told.
+    pub(super) fn case(&self, slot: u32) -> &Case {
+        match slot.checked_sub(self.behind()) {
+            None => &self.index.cases[slot as usize],
+            Some(slot) => &self.fresh.cases[slot as usize],
+        }
     }
 
     /// The entry of a slot.
@@ -141,26 +146,13 @@ impl<'i> View<'i> {
         indexed.or_else(fresh)
     }
 
-    /// The postings of a term, by slot. Some may be of removed entries, which no eligibility admits.
-    pub fn postings(&self, term: &str) -> impl Iterator<Item = Posting> {
-        let behind = self.behind();
-        let indexed = self.index.postings.of(term).iter().copied();
-        let fresh = self.fresh.postings.of(term).iter();
-        indexed.chain(fresh.map(move |posting| Posting {
-            slot: posting.slot + behind,
-            count: posting.count,
-        }))
-    }
-
-    /// How often an entry holds a term.
-    pub fn count(&self, term: &str, slot: u32) -> u32 {
-        let (postings, slot) = match slot.checked_sub(self.behind()) {
-            None => (self.index.postings.of(term), slot),
-            Some(slot) => (self.fresh.postings.of(term), slot),
-        };
-        postings
-            .binary_search_by_key(&slot, |posting| posting.slot)
-            .map_or(0, |at| postings[at].count)
+    /// Who holds a term.
+    pub(super) fn holders(&self, term: &str) -> Holders<'_> {
+        Holders::new(
+            self.index.postings.of(term),
+            self.fresh.postings.of(term),
+            self.behind(),
+        )
     }
 
     /// The chunk that was said before one in its session. None for what is no chunk.
@@ -168,7 +160,7 @@ impl<'i> View<'i> {
         let (session, place) = self.place(slot)?;
         let nearest = |index: &OwnerIndex| {
             let mut before = index.order.around(session, place).0;
-            before.find(|other| !index.slots[other.slot as usize].removed)
+            before.find(|other| !index.cases[other.slot as usize].removed)
         };
         self.either(nearest(self.index), nearest(&self.fresh), Ord::max)
     }
@@ -178,7 +170,7 @@ impl<'i> View<'i> {
         let (session, place) = self.place(slot)?;
         let nearest = |index: &OwnerIndex| {
             let mut after = index.order.around(session, place).1;
-            after.find(|other| !index.slots[other.slot as usize].removed)
+            after.find(|other| !index.cases[other.slot as usize].removed)
         };
         self.either(nearest(self.index), nearest(&self.fresh), Ord::min)
     }

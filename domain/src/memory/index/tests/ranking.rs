@@ -1,4 +1,5 @@
 //! What profile "hybrid" makes of features, and the cosines of the other two.
+use super::super::vectors::FEW;
 use super::*;
 use crate::memory::scoring::{decay, recency};
 
@@ -164,6 +165,64 @@ fn decay_and_recency_take_the_cosine_and_without_one_the_share_of_words() {
         assert!((score(0).score - tea).abs() < 1e-6);
         assert!((score(1).score - budget).abs() < 1e-12);
     }
+}
+
+#[test]
+fn among_very_many_the_best_are_those_by_the_true_cosine_and_are_told_with_it() {
+    let many = FEW as u128 + 200;
+    let mut memories: Vec<Memory> = (0..many)
+        .map(|n| chunk(1 + n / 50, n as i64, 0, "tea"))
+        .collect();
+    let number = |n: u128, at: u128| ((n * 7_919 + at * 104_729) % 65_537) as f32 / 65_537.0 - 0.5;
+    let vectors: Vec<Vec<f32>> = (0..many)
+        .map(|n| (0..24).map(|at| number(n * n + 3, at * at + n)).collect())
+        .collect();
+    let index = embedded(
+        &memories,
+        &vectors.iter().map(Vec::as_slice).collect::<Vec<_>>(),
+    );
+    let mut query = asked("beverage");
+    let question: Vec<f32> = (0..24).map(|at| number(77, at)).collect();
+    query.vectors = vec![("m".to_owned(), question.clone())];
+    query.profile = Profile::Decay;
+    let cosine = |vector: &[f32]| {
+        let dot =
+            |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>();
+        dot(vector, &question) / (dot(vector, vector) * dot(&question, &question)).sqrt()
+    };
+    let mut expected: Vec<(f64, MemoryId)> = (vectors.iter().map(|v| cosine(v)))
+        .zip(memories.iter().map(|m| m.id))
+        .collect();
+    expected.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let found = search(&View::of(&index), &query).found;
+    for (scored, (cosine, id)) in found[..20].iter().zip(&expected) {
+        assert_eq!(scored.id, *id);
+        assert!((scored.parts.relevance - cosine).abs() < 1e-6);
+    }
+    query.profile = Profile::Hybrid;
+    let found = search(&View::of(&index), &query).found;
+    for scored in &found {
+        let (cosine, _) = expected.iter().find(|e| e.1 == scored.id).unwrap();
+        assert!((scored.parts.similarity.unwrap() - cosine).abs() < 1e-6);
+    }
+    // Fewer that may be told are compared as they are: what was near before has to be what is true now.
+    for memory in &mut memories[..400] {
+        if found.iter().all(|scored| scored.id != memory.id) {
+            memory.state = State::Archived;
+        }
+    }
+    let vectors: Vec<&[f32]> = vectors.iter().map(Vec::as_slice).collect();
+    let fewer = search(&View::of(&embedded(&memories, &vectors)), &query).found;
+    let (near, exact): (Vec<_>, Vec<_>) = (found.iter().zip(&fewer))
+        .map(|(a, b)| (a.score, b.score))
+        .unzip();
+    assert!(
+        near.iter()
+            .zip(&exact)
+            .take(10)
+            .all(|(a, b)| (a - b).abs() < 0.02),
+        "{near:?} {exact:?}"
+    );
 }
 
 #[test]
