@@ -18,8 +18,20 @@ pub(super) fn key(subject: &str) -> Option<String> {
         .then(|| name.replace(' ', "_"))
 }
 
-/// The key of liking or disliking something: the same for both, so that a change of mind is seen.
+/// More words than that describe a moment rather than name what somebody likes.
+const LONGEST_TASTE: usize = 4;
+
+#[rustfmt::skip]
+const POINTERS: &[&str] = &["it", "that", "this", "them", "those", "these", "you", "him", "her", "there", "here"];
+
+/// The key of liking or disliking something: the same for both, so that a change of mind is seen. None where the words point to what was said
+/// before ("having them around"), or are many: they will not be met again.
 pub(super) fn taste_key(object: &str) -> Option<String> {
+    let normal = normalise(object);
+    let mut words = normal.split(' ');
+    if words.clone().count() > LONGEST_TASTE || words.any(|word| POINTERS.contains(&word)) {
+        return None;
+    }
     key(object).map(|object| format!("taste_{object}"))
 }
 

@@ -41,6 +41,8 @@ fn standing_preferences_are_recognised_in_both_languages() {
             "I prefer the metric system",
             Some("taste_the_metric_system"),
         ),
+        ("I love having them around.", None),
+        ("I love breaking up my studies into smaller parts", None),
         ("I like listening to jazz", Some("taste_listening_to_jazz")),
         ("Going forward, tables only, please", Some("answer_format")),
         ("Ｉ　ｐｒｅｆｅｒ　ｔａｂｌｅｓ", Some("answer_format")),
