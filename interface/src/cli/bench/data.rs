@@ -184,7 +184,7 @@ impl Session {
                     _ => "user",
                 },
                 content: match &turn.caption {
-                    Some(caption) => format!("{}\n[image: {caption}]", turn.text),
+                    Some(caption) => format!("{} {caption}", turn.text),
                     None => turn.text.clone(),
                 },
                 name: Some(turn.speaker.clone()),
@@ -251,7 +251,7 @@ mod tests {
         let data = read(&question("1", "t/a", "dev"), None).unwrap();
         let conversation = &data.conversations[0];
         let messages = conversation.sessions[0].messages(None);
-        assert_eq!(messages[1].content, "Look!\n[image: a red kite]");
+        assert_eq!(messages[1].content, "Look! a red kite");
         assert_eq!(messages[1].name.as_deref(), Some("Bo"));
         assert!(messages.iter().all(|m| m.role == "user"));
         assert!(messages[0].created_at < messages[1].created_at);
