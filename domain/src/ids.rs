@@ -59,6 +59,10 @@ id!(
     MemoryId
 );
 id!(
+    /// One change of what is remembered.
+    ChangeId
+);
+id!(
     /// One piece of derived work.
     JobId
 );

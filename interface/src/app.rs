@@ -10,9 +10,11 @@ use axum::routing::get;
 use axum::{Router, middleware};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tidemark_application::chat::service::Chat;
+use tidemark_application::memory::edit::EditMemory;
 use tidemark_application::memory::forget::Forget;
 use tidemark_application::memory::recall::Recall;
 use tidemark_application::memory::remember::Remember;
+use tidemark_application::memory::revert::Revert;
 use tidemark_application::memory::watched_embedder::Embedders;
 use tidemark_application::ports::clock::Clock;
 use tidemark_application::ports::ids::Ids;
@@ -53,6 +55,10 @@ pub struct Shared {
     pub import: Import,
     /// Forgetting.
     pub forget: Forget,
+    /// Editing.
+    pub edit: EditMemory,
+    /// Undoing changes.
+    pub revert: Revert,
     /// The embedders, where there are any.
     pub embedders: Embedders,
     /// Erasing users.

@@ -5,7 +5,7 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
-use crate::http::{chat, health, jobs, memories, messages, sessions, turns, users};
+use crate::http::{changes, chat, health, jobs, memories, messages, sessions, turns, users};
 
 /// What stands above the operations.
 #[derive(OpenApi)]
@@ -23,6 +23,7 @@ use crate::http::{chat, health, jobs, memories, messages, sessions, turns, users
         (name = "messages", description = "What was said in a session."),
         (name = "turns", description = "One request and its answer. A turn is stored when it is accepted and runs whoever is listening; its end is told only after the answer is stored."),
         (name = "memories", description = "What is remembered, where it comes from, and why it was recalled."),
+        (name = "changes", description = "What was done to memories; each change can be undone as a whole."),
         (name = "jobs", description = "Work derived from turns."),
         (name = "users", description = "Everything that is kept of a user, and its end."),
         (name = "health", description = "Whether the server is well."),
@@ -39,6 +40,7 @@ pub fn router() -> OpenApiRouter<App> {
         .merge(turns::router())
         .merge(chat::router())
         .merge(memories::router())
+        .merge(changes::router())
         .merge(jobs::router())
         .merge(users::router())
         .merge(health::router())

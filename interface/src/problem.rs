@@ -72,6 +72,10 @@ codes! {
     MethodNotAllowed => "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed", Caller;
     /// Another turn of the session is open, and the request does not go together with that.
     SessionBusy => "session_busy", CONFLICT, "Session busy", Caller;
+    /// A change of this kind cannot be undone: what was forgotten is gone, and a reversal is undone by saying it anew.
+    NotRevertible => "not_revertible", CONFLICT, "Not revertible", Caller;
+    /// What the change touched was changed since, and to undo it would undo that too; revert the later changes first.
+    ChangedSince => "changed_since", CONFLICT, "Changed since", Caller;
     /// The resource has changed since the entity tag was given.
     StaleVersion => "stale_version", PRECONDITION_FAILED, "Stale version", Caller;
     /// The body did not come in time.

@@ -7,10 +7,12 @@ use std::time::Duration;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tidemark_application::chat::service::{Chat, ChatParts};
 use tidemark_application::learning::worker::Workers;
+use tidemark_application::memory::edit::EditMemory;
 use tidemark_application::memory::forget::Forget;
 use tidemark_application::memory::query_vectors::QueryVectors;
 use tidemark_application::memory::recall::Recall;
 use tidemark_application::memory::remember::Remember;
+use tidemark_application::memory::revert::Revert;
 use tidemark_application::memory::watched_embedder::Embedders;
 use tidemark_application::ports::clock::Clock;
 use tidemark_application::ports::ids::Ids;
@@ -246,6 +248,7 @@ pub fn wire(
         ),
         forget: Forget::new(
             Arc::clone(&store),
+            Arc::clone(&ids),
             Arc::clone(&clock),
             recall_settings(settings).unindexed,
         ),
@@ -255,6 +258,10 @@ pub fn wire(
             Arc::clone(&clock),
             Some(held),
         ),
+        edit: EditMemory::new(Arc::clone(&store), Arc::clone(&ids), Arc::clone(&clock))
+            .with_embedding(embedders.present.is_some()),
+        revert: Revert::new(Arc::clone(&store), Arc::clone(&ids), Arc::clone(&clock))
+            .with_embedding(embedders.present.is_some()),
         owners: Owners::new(Arc::clone(&store)),
         embedders: embedders.clone(),
         store,

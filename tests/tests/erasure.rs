@@ -175,6 +175,8 @@ async fn an_export_holds_everything_of_a_user_and_nothing_of_others(store: Store
     for field in ["message", "text", "status", "memories", "usage"] {
         assert_eq!(turns[0][field], row[field], "{field}");
     }
+    let changes = alice.all("/v1/changes").await;
+    assert_eq!(ids(of_type(&told, "change")), ids(changes.iter().collect()));
     assert_eq!(of_type(&told, "tombstone").len(), 1);
     let keys = of_type(&told, "idempotency_key");
     assert_eq!(keys[0]["key"], "xylophone-key");

@@ -44,7 +44,11 @@ pub async fn consolidate(
         .collect();
     let identities = consolidation::keys(&behind);
     let existing = store.memories_by_identity(owner, &identities).await?;
-    let decided = consolidation::consolidate(&behind, &existing, &[], now, &mut || ids.memory());
+    let told = match consolidation::touched(&behind) {
+        Some(touched) => store.memories_by_key(owner, &touched).await?,
+        None => Vec::new(),
+    };
+    let decided = consolidation::consolidate(&behind, &existing, &told, now, &mut || ids.memory());
     let more = boundary::is_due(session.message_count, to_seq, settings.threshold)
         && to_seq < snapshot.last_closed;
     let mut jobs = embed_job(ids, embeds && !decided.new.is_empty());
@@ -70,6 +74,7 @@ pub async fn consolidate(
                         sources,
                     })
                     .collect(),
+                change: ids.change(),
                 jobs,
                 now,
             },

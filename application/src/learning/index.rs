@@ -62,6 +62,7 @@ pub async fn index(
                 from_seq,
                 to_seq,
                 memories,
+                change: ids.change(),
                 jobs,
                 now,
             },

@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tidemark_domain::ids::{MemoryId, MessageId, Owner};
+use tidemark_domain::ids::{MemoryId, MessageId, Owner, Timestamp};
 use tidemark_domain::memory::analysis::fold;
 use tidemark_domain::memory::{Layer, Memory, Source, consolidation, episodic};
 use tidemark_domain::session::Message;
 
 use super::fresh;
 use crate::ports::clock::Clock;
+use crate::ports::ids::Ids;
 use crate::ports::memories::Forgetting;
 use crate::ports::sessions::Updated;
 use crate::ports::store::{Store, StoreResult};
@@ -17,6 +18,7 @@ use crate::ports::store::{Store, StoreResult};
 /// Forgets.
 pub struct Forget {
     store: Arc<dyn Store>,
+    ids: Arc<dyn Ids>,
     clock: Arc<dyn Clock>,
     unindexed: u32,
 }
@@ -29,9 +31,15 @@ impl std::fmt::Debug for Forget {
 
 impl Forget {
     /// From this store. Recall looks through so many messages that are not indexed yet, and what it tells of them can be forgotten.
-    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, unindexed: u32) -> Self {
+    pub fn new(
+        store: Arc<dyn Store>,
+        ids: Arc<dyn Ids>,
+        clock: Arc<dyn Clock>,
+        unindexed: u32,
+    ) -> Self {
         Self {
             store,
+            ids,
             clock,
             unindexed,
         }
@@ -60,14 +68,16 @@ impl Forget {
         if expected.is_some_and(|version| version != memory.version) {
             return Ok(Forgotten::Stale);
         }
-        let echoes = self.echoes(owner, &memory).await?;
-        let buried = self.burials(owner, &memory).await?;
+        let echoes = echoes(self.store.as_ref(), owner, &memory).await?;
+        let echoes = echoes.into_iter().map(|echo| echo.id).collect();
+        let buried = burials(self.store.as_ref(), owner, &memory, self.clock.now()).await?;
         let what = Forgetting {
             id,
             expected,
             fresh,
             echoes,
             buried,
+            change: self.ids.change(),
             now: self.clock.now(),
         };
         Ok(match self.store.forget(owner, what).await? {
@@ -87,64 +97,72 @@ impl Forget {
         // It may have been indexed between the two looks.
         Ok(self.store.memories(owner, &[id]).await?.pop())
     }
+}
 
-    async fn echoes(&self, owner: Owner, memory: &Memory) -> StoreResult<Vec<MemoryId>> {
-        let messages: Vec<MessageId> = memory.sources.iter().map(|s| s.message_id).collect();
-        if messages.is_empty() {
-            return Ok(Vec::new());
+/// What the messages behind a memory could teach again later: chunks that hold what is forgotten, if they are indexed after this; statements
+/// in a forgotten chunk, if they are consolidated after this. What else a message says is not forgotten with it.
+pub(super) async fn burials(
+    store: &dyn Store,
+    owner: Owner,
+    memory: &Memory,
+    now: Timestamp,
+) -> StoreResult<Vec<(MessageId, String)>> {
+    let said = fold(&memory.content);
+    let mut buried = Vec::new();
+    for source in &memory.sources {
+        let Some(message) = source_message(store, owner, source).await? else {
+            continue;
+        };
+        let chunks = episodic::memories(&message, now);
+        let held = chunks.iter().filter(|c| fold(&c.content).contains(&said));
+        buried.extend(held.map(|c| (source.message_id, consolidation::identity(c))));
+        if memory.layer == Layer::Episodic {
+            let stated = consolidation::said(&message);
+            let inside = stated.into_iter().filter(|(_, s)| said.contains(&fold(s)));
+            buried.extend(inside.map(|(identity, _)| (source.message_id, identity)));
         }
-        let from: BTreeSet<MessageId> = messages.iter().copied().collect();
-        let said = fold(&memory.content);
-        Ok(self
-            .store
-            .memories_from(owner, &messages)
-            .await?
-            .into_iter()
-            .filter(|other| other.id != memory.id && other.layer != memory.layer)
-            .filter(|other| match other.layer {
-                Layer::Episodic => fold(&other.content).contains(&said),
-                _ => {
-                    said.contains(&fold(&other.content))
-                        && other.sources.iter().all(|s| from.contains(&s.message_id))
-                }
-            })
-            .map(|other| other.id)
-            .collect())
     }
+    Ok(buried)
+}
 
-    /// What the source messages could teach again later: chunks that hold what is forgotten, if they are indexed after this; statements
-    /// in a forgotten chunk, if they are consolidated after this. What else a message says is not forgotten with it.
-    async fn burials(
-        &self,
-        owner: Owner,
-        memory: &Memory,
-    ) -> StoreResult<Vec<(MessageId, String)>> {
-        let said = fold(&memory.content);
-        let mut buried = Vec::new();
-        for source in &memory.sources {
-            let Some(message) = self.message(owner, source).await? else {
-                continue;
-            };
-            let chunks = episodic::memories(&message, self.clock.now());
-            let held = chunks.iter().filter(|c| fold(&c.content).contains(&said));
-            buried.extend(held.map(|c| (source.message_id, consolidation::identity(c))));
-            if memory.layer == Layer::Episodic {
-                let stated = consolidation::said(&message);
-                let inside = stated.into_iter().filter(|(_, s)| said.contains(&fold(s)));
-                buried.extend(inside.map(|(identity, _)| (source.message_id, identity)));
+/// The message behind a memory, if it is still there.
+pub(super) async fn source_message(
+    store: &dyn Store,
+    owner: Owner,
+    source: &Source,
+) -> StoreResult<Option<Message>> {
+    let page = store
+        .messages(owner, source.session_id, source.seq - 1, 1)
+        .await?;
+    let found = page.and_then(|mut page| page.items.pop());
+    Ok(found.filter(|message| message.id == source.message_id))
+}
+
+/// What says the same as a memory, from the same messages, in another layer: a chunk that contains the statement; a statement that the chunk
+/// contains, if it has no other source.
+pub(super) async fn echoes(
+    store: &dyn Store,
+    owner: Owner,
+    memory: &Memory,
+) -> StoreResult<Vec<Memory>> {
+    let messages: Vec<MessageId> = memory.sources.iter().map(|s| s.message_id).collect();
+    if messages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let from: BTreeSet<MessageId> = messages.iter().copied().collect();
+    let said = fold(&memory.content);
+    let mut found = store.memories_from(owner, &messages).await?;
+    found.retain(|other| {
+        let echoes = match other.layer {
+            Layer::Episodic => fold(&other.content).contains(&said),
+            _ => {
+                said.contains(&fold(&other.content))
+                    && other.sources.iter().all(|s| from.contains(&s.message_id))
             }
-        }
-        Ok(buried)
-    }
-
-    async fn message(&self, owner: Owner, source: &Source) -> StoreResult<Option<Message>> {
-        let page = self
-            .store
-            .messages(owner, source.session_id, source.seq - 1, 1)
-            .await?;
-        let found = page.and_then(|mut page| page.items.pop());
-        Ok(found.filter(|message| message.id == source.message_id))
-    }
+        };
+        echoes && other.id != memory.id && other.layer != memory.layer
+    });
+    Ok(found)
 }
 
 /// The outcome of forgetting.

@@ -1,9 +1,12 @@
 //! Remembering, recalling, forgetting on request. What is learned by itself is in [`crate::learning`].
 
+pub mod edit;
 pub mod forget;
 pub mod fresh;
+pub mod history;
 pub mod indexes;
 pub mod query_vectors;
 pub mod recall;
 pub mod remember;
+pub mod revert;
 pub mod watched_embedder;

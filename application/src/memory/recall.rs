@@ -15,7 +15,7 @@ use tidemark_domain::memory::speakers::query_text;
 use tidemark_domain::memory::{Kind, Memory, Scope};
 use tidemark_domain::window::TokenCounter;
 
-use super::fresh;
+use super::fresh::{self, Fresh};
 use super::indexes::Indexes;
 use super::query_vectors::{Asked, QueryVectors};
 use crate::ports::clock::Clock;
@@ -46,6 +46,10 @@ pub struct RecallRequest {
     pub min_score: Option<f64>,
     /// The time to judge by; now when none is named.
     pub now: Option<Timestamp>,
+    /// Tell what held then instead of what holds now.
+    pub as_of: Option<Timestamp>,
+    /// Also tell what faded.
+    pub archived: bool,
     /// The most tokens the recalled lines may take.
     pub token_budget: usize,
     /// Length of the dialogue, in messages; for the dynamic number of memories (B10).
@@ -66,6 +70,8 @@ impl Default for RecallRequest {
             profile: None,
             min_score: None,
             now: None,
+            as_of: None,
+            archived: false,
             token_budget: 2_000,
             session_messages: 0,
             why_not: Vec::new(),
@@ -166,7 +172,7 @@ impl Recall {
     ) -> Result<RecallOutcome, StoreError> {
         let now = request.now.unwrap_or_else(|| self.clock.now());
         let fresh =
-            fresh::memories(self.store.as_ref(), owner, self.settings.unindexed, now).await?;
+            fresh::settled(self.store.as_ref(), owner, self.settings.unindexed, now).await?;
         self.relevant(owner, request, fresh, now).await
     }
 
@@ -181,7 +187,7 @@ impl Recall {
     ) -> Result<TurnRecall, StoreError> {
         let now = request.now.unwrap_or_else(|| self.clock.now());
         let fresh =
-            fresh::memories(self.store.as_ref(), owner, self.settings.unindexed, now).await?;
+            fresh::settled(self.store.as_ref(), owner, self.settings.unindexed, now).await?;
         let (preferences, relevant) = tokio::join!(
             self.preferences(owner, profile_budget, fresh.clone(), now),
             self.relevant(owner, request, fresh, now)
@@ -196,7 +202,7 @@ impl Recall {
         &self,
         owner: Owner,
         request: RecallRequest,
-        fresh: Vec<Memory>,
+        fresh: Fresh,
         now: Timestamp,
     ) -> Result<RecallOutcome, StoreError> {
         let began = tokio::time::Instant::now();
@@ -204,10 +210,16 @@ impl Recall {
         let top_k = request
             .top_k
             .resolve(profile, &request.query, request.session_messages);
-        let moment = Moment::at(now);
+        let moment = Moment {
+            now,
+            as_of: request.as_of,
+            archived: request.archived,
+        };
         // Read behind the fresh ones: what is indexed meanwhile is found in one of both.
         let newest = self.store.memory_change(owner).await?;
-        let asked = self.asked(owner, newest, &request.query, &fresh).await?;
+        let asked = self
+            .asked(owner, newest, &request.query, &fresh.made)
+            .await?;
         let query = Query {
             text: request.query,
             vectors: asked.vectors,
@@ -215,6 +227,7 @@ impl Recall {
                 scopes: request.scopes,
                 session_id: request.session_id,
                 in_window: request.in_window,
+                standings: fresh.standings(),
             },
             moment,
             profile,
@@ -222,7 +235,7 @@ impl Recall {
             limit: self.settings.candidates.max(SPARE * top_k),
             why_not: request.why_not,
         };
-        let beside = fresh.iter().map(Upsert::of).collect();
+        let beside = fresh.made.iter().map(Upsert::of).collect();
         let search = self.indexes.search(owner, newest, beside, query).await?;
         let rules = RecallRules {
             profile,
@@ -265,12 +278,13 @@ impl Recall {
         &self,
         owner: Owner,
         search: Search,
-        fresh: Vec<Memory>,
+        fresh: Fresh,
         rules: RecallRules,
     ) -> Result<Ranking, StoreError> {
         let best = search.found.first().map_or(0.0, |scored| scored.score);
         let mut selection = Selection::new(rules, self.counter.as_ref(), best);
-        let mut rows: HashMap<MemoryId, Memory> = fresh.into_iter().map(|m| (m.id, m)).collect();
+        let unstored = fresh.made.into_iter().chain(fresh.turned);
+        let mut rows: HashMap<MemoryId, Memory> = unstored.map(|m| (m.id, m)).collect();
         let mut found = search.found.into_iter();
         loop {
             let batch: Vec<Scored> = found.by_ref().take(rules.top_k + SPARE).collect();
@@ -278,7 +292,10 @@ impl Recall {
                 break;
             }
             let wanted = batch.iter().filter(|scored| selection.wants(scored));
-            let missing: Vec<MemoryId> = wanted.map(|scored| scored.id).collect();
+            let missing: Vec<MemoryId> = wanted
+                .map(|scored| scored.id)
+                .filter(|id| !rows.contains_key(id))
+                .collect();
             if !missing.is_empty() {
                 let stored = self.store.memories(owner, &missing).await?;
                 rows.extend(stored.into_iter().map(|m| (m.id, m)));
@@ -297,13 +314,18 @@ impl Recall {
         &self,
         owner: Owner,
         token_budget: usize,
-        fresh: Vec<Memory>,
+        fresh: Fresh,
         now: Timestamp,
     ) -> Result<Vec<Memory>, StoreError> {
         let limit = (self.settings.max_preferences * 4) as u32;
         let mut found = self.store.preferences(owner, now, limit).await?;
+        for turned in fresh.turned {
+            if let Some(memory) = found.iter_mut().find(|memory| memory.id == turned.id) {
+                *memory = turned;
+            }
+        }
         let known: BTreeSet<MemoryId> = found.iter().map(|m| m.id).collect();
-        found.extend(fresh.into_iter().filter(|m| {
+        found.extend(fresh.made.into_iter().filter(|m| {
             m.kind == Kind::Preference && m.scope == Scope::UserProfile && !known.contains(&m.id)
         }));
         Ok(rules::profile(

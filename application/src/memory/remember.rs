@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use tidemark_domain::ids::{Owner, SessionId, Timestamp};
 use tidemark_domain::memory::index::Document;
-use tidemark_domain::memory::{Kind, Layer, Memory, Scope, State, Trust, consolidation, gate};
+use tidemark_domain::memory::{
+    Kind, Layer, Memory, Scope, State, Trust, conflict, consolidation, gate,
+};
 
 use crate::learning::embed::embed_job;
 use crate::ports::clock::Clock;
@@ -24,7 +26,7 @@ pub struct GivenMemory {
     pub kind: Option<Kind>,
     /// 1–5; 3 when not said.
     pub importance: Option<u8>,
-    /// What it speaks of.
+    /// What it speaks of; as the rules read it from the content when not said.
     pub key: Option<String>,
     /// The session it is given for.
     pub session_id: Option<SessionId>,
@@ -79,13 +81,14 @@ impl Remember {
         let now = self.clock.now();
         let items = given.into_iter().map(|g| self.indexed(g, now)).collect();
         let jobs = embed_job(self.ids.as_ref(), self.embeds);
+        let change = self.ids.change();
         self.store
-            .remember(owner, items, jobs, idempotency, now)
+            .remember(owner, items, jobs, change, idempotency, now)
             .await
     }
 
     fn indexed(&self, given: GivenMemory, now: Timestamp) -> IndexedMemory {
-        let memory = Memory {
+        let mut memory = Memory {
             id: self.ids.memory(),
             content: gate::redact(given.content.trim()).text,
             speaker: None,
@@ -109,6 +112,9 @@ impl Remember {
             last_access: now,
             version: 1,
         };
+        if memory.key.is_none() {
+            memory.key = conflict::key_of(&memory);
+        }
         index(memory)
     }
 }

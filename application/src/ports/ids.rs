@@ -1,6 +1,6 @@
 //! New identifiers.
 
-use tidemark_domain::ids::{JobId, MemoryId, MessageId, SessionId, TurnId};
+use tidemark_domain::ids::{ChangeId, JobId, MemoryId, MessageId, SessionId, TurnId};
 use uuid::Uuid;
 
 /// Makes identifiers.
@@ -28,6 +28,11 @@ impl dyn Ids {
     /// For a memory.
     pub fn memory(&self) -> MemoryId {
         MemoryId(self.uuid())
+    }
+
+    /// For a change of what is remembered.
+    pub fn change(&self) -> ChangeId {
+        ChangeId(self.uuid())
     }
 
     /// For a job.

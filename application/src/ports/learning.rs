@@ -1,7 +1,7 @@
 //! What derived work reads and applies. Each commit applies a job's effect and removes the job in one transaction.
 
 use async_trait::async_trait;
-use tidemark_domain::ids::{MemoryId, Owner, SessionId, Timestamp};
+use tidemark_domain::ids::{ChangeId, MemoryId, Owner, SessionId, Timestamp};
 use tidemark_domain::memory::Source;
 use tidemark_domain::session::{Message, Session};
 
@@ -40,6 +40,8 @@ pub struct IndexCommit {
     pub to_seq: i64,
     /// What is stored; ids that exist or have a tombstone are passed over, and so is a (source message, identity) pair that has one.
     pub memories: Vec<IndexedMemory>,
+    /// The id of this change; it is kept only when something that was remembered stands otherwise because of it.
+    pub change: ChangeId,
     /// Enqueued in the same transaction.
     pub jobs: Vec<NewJob>,
     /// When.
@@ -72,6 +74,8 @@ pub struct ConsolidationCommit {
     pub new: Vec<IndexedMemory>,
     /// What was said again.
     pub strengthened: Vec<Strengthened>,
+    /// The id of this change.
+    pub change: ChangeId,
     /// Enqueued in the same transaction.
     pub jobs: Vec<NewJob>,
     /// When.
@@ -106,7 +110,8 @@ pub trait LearningRepository: Send + Sync + 'static {
     ) -> Result<(), JobWriteError>;
 
     /// Applies a consolidation. Conflict when epoch, `last_consolidated` or the version of a strengthened memory have moved, or a
-    /// new memory's identity has become current meanwhile. The number of messages is not compared: what arrived meanwhile stays.
+    /// new memory would only repeat one that came meanwhile: of its identity and current, or, with a key, as
+    /// [`repeated`](tidemark_domain::memory::conflict::repeated) says. The number of messages is not compared: what arrived meanwhile stays.
     async fn commit_consolidation(
         &self,
         claim: &ClaimedJob,

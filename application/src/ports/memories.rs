@@ -1,7 +1,8 @@
 //! Memories. The store keeps and finds rows; it never decides an order: ranking is the domain's.
 
 use async_trait::async_trait;
-use tidemark_domain::ids::{MemoryId, MessageId, Owner, SessionId, Timestamp};
+use tidemark_domain::ids::{ChangeId, MemoryId, MessageId, Owner, SessionId, Timestamp};
+use tidemark_domain::memory::conflict::Touched;
 use tidemark_domain::memory::index::{Delta, Document};
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, State};
 use tidemark_domain::session::Message;
@@ -70,6 +71,8 @@ pub struct Forgetting {
     pub echoes: Vec<MemoryId>,
     /// (Message, identity) pairs that must never be learned again, beyond those of the memories themselves.
     pub buried: Vec<(MessageId, String)>,
+    /// The id of this change.
+    pub change: ChangeId,
     /// When.
     pub now: Timestamp,
 }
@@ -93,25 +96,38 @@ pub struct MemoryFilter {
     pub created_from: Option<Timestamp>,
     /// Only stored before.
     pub created_to: Option<Timestamp>,
+    /// Only of this key.
+    pub key: Option<String>,
+    /// Only those that held at that time, in whatever state they are now, quarantined excepted.
+    pub as_of: Option<Timestamp>,
 }
 
 /// Memories. Recallable means: current and not expired at `now`. What has expired is gone: no method but [`index_delta`](Self::index_delta) returns
 /// it, and a write of the owner's memories deletes it.
 ///
+/// What is said of a key is settled in the transaction that changes any of it: how long each memory of the key holds, and what ended it, is as
+/// [`verdicts`](tidemark_domain::memory::conflict::verdicts) says of all that is stored of the key, so whoever writes need not know what is there. What a memory had ended
+/// stays ended when that one is forgotten or expires, and holds again when it is taken back (with its message, or by a revert).
+///
 /// Every transaction that changes memories of an owner, in whatever way, raises the number of the owner's changes by one and leaves it with what
 /// it changed. Numbers become visible in their order.
 #[async_trait]
 pub trait MemoryRepository: Send + Sync + 'static {
-    /// Stores memories given by a caller. One whose identity a current memory of the owner already has is not stored again: the
-    /// present one is returned in its place. The order is kept. The jobs, which are of the owner, are enqueued with what is stored.
+    /// Stores memories given by a caller, as one change, which has this id. One that only repeats a present one (the same identity, current; with a key, as
+    /// [`repeated`](tidemark_domain::memory::conflict::repeated) says) is not stored again: the present one is returned in its place, with one more voice. The order is kept.
+    /// The jobs, which are of the owner, are enqueued with what is stored.
     async fn remember(
         &self,
         owner: Owner,
         items: Vec<IndexedMemory>,
         jobs: Vec<NewJob>,
+        change: ChangeId,
         idempotency: Option<Idempotency>,
         now: Timestamp,
     ) -> Result<Created<Vec<Memory>>, CreateError>;
+
+    /// All that is said of these keys, in any state but quarantined, and did not end before `since`.
+    async fn memories_by_key(&self, owner: Owner, touched: &Touched) -> StoreResult<Vec<Memory>>;
 
     /// The memories of these ids that are this owner's, in no order.
     async fn memories(&self, owner: Owner, ids: &[MemoryId]) -> StoreResult<Vec<Memory>>;

@@ -7,6 +7,7 @@
 //! To add a port: a file here with a trait and its types, documented to the last error; an adapter in `tidemark-infrastructure`;
 //! one line of wiring in `tidemark-interface`.
 
+pub mod changes;
 pub mod clock;
 pub mod embedder;
 pub mod embeddings;

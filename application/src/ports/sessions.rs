@@ -1,7 +1,7 @@
 //! Sessions and their messages.
 
 use async_trait::async_trait;
-use tidemark_domain::ids::{MessageId, Owner, SessionId, Timestamp};
+use tidemark_domain::ids::{ChangeId, MessageId, Owner, SessionId, Timestamp};
 use tidemark_domain::session::{MemoryMode, Message, Role, Session};
 
 use super::jobs::NewJob;
@@ -50,6 +50,19 @@ pub struct ImportedMessage {
     pub learnable: bool,
     /// When it was said.
     pub created_at: Timestamp,
+}
+
+/// An import.
+#[derive(Clone, Debug)]
+pub struct NewImport {
+    /// The messages, in their order.
+    pub messages: Vec<ImportedMessage>,
+    /// Enqueued with them.
+    pub jobs: Vec<NewJob>,
+    /// The id of this change.
+    pub change: ChangeId,
+    /// When.
+    pub now: Timestamp,
 }
 
 /// An import was not done.
@@ -146,14 +159,12 @@ pub trait SessionRepository: Send + Sync + 'static {
         limit: u32,
     ) -> StoreResult<Vec<Message>>;
 
-    /// Appends messages of the past in their order, and enqueues `jobs`, in one transaction.
+    /// Appends messages of the past in their order, and enqueues the jobs, in one transaction and as one change of what is remembered.
     async fn import_messages(
         &self,
         owner: Owner,
         id: SessionId,
-        messages: Vec<ImportedMessage>,
-        jobs: Vec<NewJob>,
+        import: NewImport,
         idempotency: Option<Idempotency>,
-        now: Timestamp,
     ) -> Result<Created<Vec<Message>>, ImportError>;
 }

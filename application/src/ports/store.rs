@@ -4,6 +4,7 @@ use std::error::Error;
 
 use tidemark_domain::ids::Timestamp;
 
+use super::changes::ChangeRepository;
 use super::embeddings::EmbeddingRepository;
 use super::jobs::JobRepository;
 use super::learning::LearningRepository;
@@ -83,6 +84,7 @@ pub trait Store:
     + SessionRepository
     + TurnRepository
     + MemoryRepository
+    + ChangeRepository
     + JobRepository
     + LearningRepository
     + EmbeddingRepository
@@ -95,6 +97,7 @@ impl<T> Store for T where
         + SessionRepository
         + TurnRepository
         + MemoryRepository
+        + ChangeRepository
         + JobRepository
         + LearningRepository
         + EmbeddingRepository

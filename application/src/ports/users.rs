@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use tidemark_domain::ids::{Owner, TenantId, Timestamp, TurnId, UserName};
 use tidemark_domain::memory::Memory;
+use tidemark_domain::memory::change::Change;
 use tidemark_domain::session::{Message, Session};
 use tidemark_domain::turn::Turn;
 use uuid::Uuid;
@@ -32,6 +33,8 @@ pub enum Part {
     Turns,
     /// Memories in every state, with their sources, by id.
     Memories,
+    /// What was done to memories, by id.
+    Changes,
     /// What must not be learned again, by what it is about.
     Tombstones,
     /// Derived work that is not done, by id.
@@ -42,11 +45,12 @@ pub enum Part {
 
 impl Part {
     /// Every part, in the order in which an export tells them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Sessions,
         Self::Messages,
         Self::Turns,
         Self::Memories,
+        Self::Changes,
         Self::Tombstones,
         Self::Jobs,
         Self::IdempotencyKeys,
@@ -86,6 +90,8 @@ pub enum Record {
     Turn(Box<Turn>),
     /// Of [`Part::Memories`].
     Memory(Box<Memory>),
+    /// Of [`Part::Changes`].
+    Change(Box<Change>),
     /// Of [`Part::Tombstones`].
     Tombstone(Tombstone),
     /// Of [`Part::Jobs`].
@@ -120,6 +126,7 @@ impl Record {
             },
             Self::Turn(turn) => at(turn.id.0),
             Self::Memory(memory) => at(memory.id.0),
+            Self::Change(change) => at(change.id.0),
             Self::Tombstone(tombstone) => at(tombstone.subject),
             Self::Job(job) => at(job.id.0),
             Self::UsedKey(used) => Place {

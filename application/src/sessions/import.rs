@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use crate::ports::clock::Clock;
 use crate::ports::ids::Ids;
 use crate::ports::jobs::{JobKind, NewJob};
-use crate::ports::sessions::{ImportError, ImportedMessage};
+use crate::ports::sessions::{ImportError, ImportedMessage, NewImport};
 use crate::ports::store::{Created, Idempotency, Store};
 
 /// A message of the past.
@@ -94,10 +94,15 @@ impl Import {
                 kind: *kind,
             })
             .collect();
-        let now = self.clock.now();
+        let import = NewImport {
+            messages,
+            jobs,
+            change: self.ids.change(),
+            now: self.clock.now(),
+        };
         let imported = self
             .store
-            .import_messages(owner, session, messages, jobs, idempotency, now)
+            .import_messages(owner, session, import, idempotency)
             .await?;
         self.work.notify_one();
         Ok(imported)

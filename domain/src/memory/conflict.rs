@@ -5,7 +5,10 @@
 //! depend on the order in which claims arrive: an old statement that comes late is closed where the one that followed it begins, a third
 //! change works like the second, and taking a claim away reopens what only it had ended.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::analysis::normalise;
+use super::consolidation::strengthen;
 use super::rules;
 use super::{Memory, State, Trust};
 use crate::ids::{MemoryId, Timestamp};
@@ -68,9 +71,7 @@ impl Claim {
             since: memory.valid_from,
             seq: memory.sources.iter().map(|s| s.seq).min(),
             stored: memory.created_at,
-            ended: memory
-                .valid_to
-                .filter(|_| memory.state != State::Superseded),
+            ended: memory.valid_to.filter(|_| memory.superseded_by.is_none()),
         })
     }
 
@@ -92,6 +93,16 @@ pub fn value(key: &str, content: &str) -> Value {
         .into_iter()
         .rfind(|s| s.key.as_deref() == Some(attribute))
         .map_or_else(|| Value::Is(normalise(content)), |s| s.value)
+}
+
+/// The key that the rules read from what a memory says, when it says one thing and nothing else.
+pub fn key_of(memory: &Memory) -> Option<String> {
+    let content = memory.content.trim();
+    let stated = rules::statements(content);
+    match stated.as_slice() {
+        [only] if only.sentences == (0..content.len()) => only.key_of(memory.speaker.as_deref()),
+        _ => None,
+    }
 }
 
 /// How long a claim holds.
@@ -203,57 +214,172 @@ fn leave(open: &mut Vec<Run>, claims: &[Claim], now: Timestamp) {
     open.retain(|run| !run.members.is_empty());
 }
 
-/// What a new claim does to those that are there.
+/// What has to change of a memory, since what it claims stands otherwise than is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// Nothing holds of the key at that time: it is new.
-    New,
-    /// The same holds already; one more voice for these.
-    Strengthen(Vec<MemoryId>),
-    /// It takes the place of these.
-    Supersede(Vec<MemoryId>),
-    /// It ends these and puts nothing in their place.
-    Close(Vec<MemoryId>),
-    /// It comes late: it held until this one began.
-    Past(MemoryId),
-    /// This one contradicts it and is better trusted: it never holds.
-    Refuse(MemoryId),
+pub struct Verdict {
+    /// The memory.
+    pub id: MemoryId,
+    /// How it turned out.
+    pub outcome: Outcome,
+    /// Its new state.
+    pub state: State,
+    /// Until when it holds.
+    pub valid_to: Option<Timestamp>,
+    /// What ended it.
+    pub superseded_by: Option<MemoryId>,
 }
 
-/// What `new` does to `present`, claims of the same key.
-pub fn decide(present: &[Claim], new: &Claim) -> Decision {
-    let before = settle(present);
-    let mut all = present.to_vec();
-    all.push(new.clone());
-    let after = settle(&all);
-    let own = after[present.len()];
-    if let (Some(until), Some(by)) = (own.until, own.by) {
-        return if until == new.since && is_stronger(present, by, new) {
-            Decision::Refuse(by)
-        } else {
-            Decision::Past(by)
+impl Verdict {
+    /// Makes a memory stand as it says.
+    pub fn apply(&self, memory: &mut Memory) {
+        memory.state = self.state;
+        memory.valid_to = self.valid_to;
+        memory.superseded_by = self.superseded_by;
+    }
+}
+
+/// How what a memory claims turned out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Another value took its place.
+    Superseded,
+    /// It ended, and nothing took its place.
+    Closed,
+    /// It contradicts what is better trusted.
+    Refused,
+    /// It holds again, or longer: what had ended it is gone.
+    Reopened,
+}
+
+/// How memories that are all that is said of some keys have to stand, where that differs from how they do. Memories without a key are passed over.
+pub fn verdicts<'m>(memories: impl IntoIterator<Item = &'m Memory>) -> Vec<Verdict> {
+    let mut lines: BTreeMap<&str, Vec<(Claim, &Memory)>> = BTreeMap::new();
+    for memory in memories {
+        if let (Some(claim), Some(key)) = (Claim::of(memory), memory.key.as_deref()) {
+            lines.entry(key).or_default().push((claim, memory));
+        }
+    }
+    lines.into_values().flat_map(|line| judged(&line)).collect()
+}
+
+fn judged(line: &[(Claim, &Memory)]) -> Vec<Verdict> {
+    let claims: Vec<Claim> = line.iter().map(|(claim, _)| claim.clone()).collect();
+    let claim_of = |id: MemoryId| claims.iter().find(|claim| claim.id == id);
+    line.iter()
+        .zip(settle(&claims))
+        .filter_map(|((claim, memory), standing)| {
+            let state = match memory.state {
+                State::Superseded if standing.until.is_none() => State::Current,
+                _ if standing.by.is_some() => State::Superseded,
+                state => state,
+            };
+            let as_stored = (memory.state, memory.valid_to, memory.superseded_by)
+                == (state, standing.until, standing.by);
+            let outcome = match standing.by.and_then(claim_of) {
+                Some(by) if by.trust > claim.trust && by.place() < claim.place() => {
+                    Outcome::Refused
+                }
+                Some(by) if by.value.only_ends() => Outcome::Closed,
+                Some(_) => Outcome::Superseded,
+                None => Outcome::Reopened,
+            };
+            (!as_stored).then_some(Verdict {
+                id: memory.id,
+                outcome,
+                state,
+                valid_to: standing.until,
+                superseded_by: standing.by,
+            })
+        })
+        .collect()
+}
+
+/// What may stand otherwise because of some memories: all that is said of their keys and did not end before the first of them begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Touched {
+    /// The keys, each once.
+    pub keys: Vec<String>,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+impl Touched {
+    /// By these memories; none if none of them has a key.
+    pub fn by<'m>(memories: impl IntoIterator<Item = &'m Memory>) -> Option<Self> {
+        let keyed: Vec<(&String, Timestamp)> = memories
+            .into_iter()
+            .filter_map(|memory| Some((memory.key.as_ref()?, memory.valid_from)))
+            .collect();
+        let since = keyed.iter().map(|(_, since)| *since).min()?;
+        let keys: BTreeSet<&String> = keyed.iter().map(|(key, _)| *key).collect();
+        Some(Self {
+            keys: keys.into_iter().cloned().collect(),
+            since,
+        })
+    }
+
+    /// All that either names.
+    pub fn joined(one: Option<Self>, other: Option<Self>) -> Option<Self> {
+        let (Some(mut one), Some(other)) = (one.clone(), other.clone()) else {
+            return one.or(other);
         };
-    }
-    let ended: Vec<MemoryId> = (0..present.len())
-        .filter(|&at| after[at].by == Some(new.id) && before[at] != after[at])
-        .map(|at| present[at].id)
-        .collect();
-    let same: Vec<MemoryId> = (0..present.len())
-        .filter(|&at| after[at].run == own.run)
-        .map(|at| present[at].id)
-        .collect();
-    match (ended.is_empty(), new.value.only_ends(), same.is_empty()) {
-        (false, true, _) => Decision::Close(ended),
-        (false, false, _) => Decision::Supersede(ended),
-        (true, _, false) => Decision::Strengthen(same),
-        (true, _, true) => Decision::New,
+        one.keys.extend(other.keys);
+        one.keys.sort();
+        one.keys.dedup();
+        one.since = one.since.min(other.since);
+        Some(one)
     }
 }
 
-fn is_stronger(present: &[Claim], by: MemoryId, new: &Claim) -> bool {
-    present
+/// A memory that a caller gives once more; none when that changes nothing. What was learned from messages has one more voice now; to give
+/// twice what was given is no more than to give it once. What is said to have held earlier holds since then.
+pub fn voiced(known: &Memory, again: &Memory) -> Option<Memory> {
+    let mut voiced = known.clone();
+    if !known.sources.is_empty() {
+        voiced.confidence = strengthen(known.confidence);
+    }
+    if known.key.is_some() {
+        voiced.valid_from = known.valid_from.min(again.valid_from);
+    }
+    if voiced == *known {
+        return None;
+    }
+    voiced.version += 1;
+    Some(voiced)
+}
+
+/// The memory that a new one would only repeat: of the same layer, words and speaker, and holding without a break until the new one would.
+/// `line` is all that is said of its key, or at least all of it that did not end before the new one begins.
+pub fn repeated<'m>(line: &'m [Memory], new: &Memory) -> Option<&'m Memory> {
+    let identity = super::consolidation::identity(new);
+    let line: Vec<(Claim, &Memory)> = line
         .iter()
-        .any(|claim| claim.id == by && claim.place() < new.place())
+        .filter(|memory| memory.key == new.key)
+        .filter_map(|memory| Some((Claim::of(memory)?, memory)))
+        .collect();
+    let mut claims: Vec<Claim> = line.iter().map(|(claim, _)| claim.clone()).collect();
+    claims.push(Claim::of(new)?);
+    let standings = settle(&claims);
+    let run = standings.last()?.run;
+    line.iter()
+        .zip(&standings)
+        .filter(|(_, standing)| standing.run == run)
+        .map(|((_, memory), _)| *memory)
+        .find(|memory| {
+            memory.layer == new.layer
+                && memory.trust == new.trust
+                && super::consolidation::identity(memory) == identity
+        })
+}
+
+/// Whether one of several new memories with keys would only repeat one that is stored. `stored` is all that is said of their keys.
+pub fn repeat_any(stored: &[Memory], new: &[&Memory]) -> bool {
+    let mut all = stored.to_vec();
+    all.extend(new.iter().map(|memory| (*memory).clone()));
+    new.iter().any(|memory| {
+        let others: Vec<Memory> = all.iter().filter(|m| m.id != memory.id).cloned().collect();
+        repeated(&others, memory).is_some_and(|known| stored.iter().any(|m| m.id == known.id))
+    })
 }
 
 #[cfg(test)]

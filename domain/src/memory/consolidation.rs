@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::analysis::normalise;
-use super::conflict::{Claim, settle};
+use super::conflict::{Touched, repeated};
 use super::episodic::initial_confidence;
 use super::redaction::redact;
 use super::rules::{Statement, statements};
@@ -73,19 +73,21 @@ pub fn strengthen(confidence: f64) -> f64 {
     1.0 - (1.0 - confidence) * 0.5
 }
 
-/// The keys of which the messages say something, distinct and sorted, to look up what else is said of them.
-pub fn topics(messages: &[Message]) -> Vec<String> {
-    let mut all: Vec<String> = stated(messages)
-        .filter_map(|(message, s)| s.key_of(message.name.as_deref()))
+/// The keys of which the messages say something, and since when, to look up what else is said of them.
+pub fn touched(messages: &[Message]) -> Option<Touched> {
+    let said: Vec<(String, Timestamp)> = stated(messages)
+        .filter_map(|(message, s)| Some((s.key_of(message.name.as_deref())?, message.created_at)))
         .collect();
-    all.sort();
-    all.dedup();
-    all
+    let since = said.iter().map(|(_, since)| *since).min()?;
+    let mut keys: Vec<String> = said.into_iter().map(|(key, _)| key).collect();
+    keys.sort();
+    keys.dedup();
+    Some(Touched { keys, since })
 }
 
 /// Takes messages into semantic memory: each statement of the person becomes one memory, and one that is known gets a source and
 /// confidence instead of a second row. `existing` are the owner's semantic memories by identity, of which only current ones are strengthened;
-/// `told` is all that is known of the keys of the messages ([`topics`]).
+/// `told` is all that is known of the keys of the messages ([`touched`]).
 ///
 /// What is said of a key is known if a semantic memory says the same of it and holds without a break until the message: a budget that goes
 /// back to what it was is a change, not a repetition. The times until which the new ones hold are not set: whoever stores them settles
@@ -105,7 +107,12 @@ pub fn consolidate(
         .filter(|(_, memory)| memory.state == State::Current && memory.layer == Layer::Semantic)
         .map(|(identity, memory)| (identity.as_str(), memory))
         .collect();
-    let mut lines = Lines::of(existing.iter().map(|(_, memory)| memory).chain(told));
+    // All that is said of each key, stored or made.
+    let mut lines: BTreeMap<Option<String>, Vec<Memory>> = BTreeMap::new();
+    for memory in told {
+        let line = lines.entry(memory.key.clone()).or_default();
+        line.push(memory.clone());
+    }
     let mut out = Consolidated::default();
     let mut made: BTreeMap<String, usize> = BTreeMap::new();
     for (message, statement) in stated(messages) {
@@ -118,15 +125,15 @@ pub fn consolidate(
         let id = new_id();
         let memory = semantic(statement, message, source, id, now);
         if memory.key.is_some() {
-            match lines.same(&memory, &identity) {
-                Some(Known::Stored(known)) => {
-                    strengthen_known(known, source, &mut out.strengthened);
+            let line = lines.entry(memory.key.clone()).or_default();
+            if let Some(id) = repeated(line, &memory).map(|known| known.id) {
+                match told.iter().find(|known| known.id == id) {
+                    Some(known) => strengthen_known(known, source, &mut out.strengthened),
+                    None => strengthen_made(id, source, &mut out.new),
                 }
-                Some(Known::Made(id)) => strengthen_made(id, source, &mut out.new),
-                None => {
-                    lines.add(&memory);
-                    out.new.push(memory);
-                }
+            } else {
+                line.push(memory.clone());
+                out.new.push(memory);
             }
         } else if let Some(memory) = known.get(identity.as_str()) {
             strengthen_known(memory, source, &mut out.strengthened);
@@ -138,65 +145,6 @@ pub fn consolidate(
         }
     }
     out
-}
-
-/// A memory that says what a statement says.
-enum Known<'a> {
-    Stored(&'a Memory),
-    Made(MemoryId),
-}
-
-/// All that is said of each key, stored or made.
-struct Lines {
-    stored: BTreeMap<MemoryId, Memory>,
-    claims: BTreeMap<String, Vec<(Claim, Option<String>)>>,
-}
-
-impl Lines {
-    fn of<'a>(memories: impl Iterator<Item = &'a Memory>) -> Self {
-        let mut lines = Self {
-            stored: BTreeMap::new(),
-            claims: BTreeMap::new(),
-        };
-        for memory in memories {
-            if memory.key.is_some() && !lines.stored.contains_key(&memory.id) {
-                lines.add(memory);
-                lines.stored.insert(memory.id, memory.clone());
-            }
-        }
-        lines
-    }
-
-    fn add(&mut self, memory: &Memory) {
-        let (Some(claim), Some(key)) = (Claim::of(memory), &memory.key) else {
-            return;
-        };
-        let says = memory.layer == Layer::Semantic && memory.trust == Trust::User;
-        let identity = says.then(|| identity(memory));
-        self.claims
-            .entry(key.clone())
-            .or_default()
-            .push((claim, identity));
-    }
-
-    /// The semantic memory of this identity that holds without a break until this one would.
-    fn same(&self, memory: &Memory, identity: &str) -> Option<Known<'_>> {
-        let (claim, key) = (Claim::of(memory)?, memory.key.as_ref()?);
-        let line = self.claims.get(key)?;
-        let mut claims: Vec<Claim> = line.iter().map(|(claim, _)| claim.clone()).collect();
-        claims.push(claim);
-        let standings = settle(&claims);
-        let run = standings.last()?.run;
-        let (found, _) = line
-            .iter()
-            .zip(&standings)
-            .find(|((_, says), s)| s.run == run && says.as_deref() == Some(identity))?;
-        let id = found.0.id;
-        Some(match self.stored.get(&id) {
-            Some(memory) => Known::Stored(memory),
-            None => Known::Made(id),
-        })
-    }
 }
 
 fn strengthen_made(id: MemoryId, source: Source, made: &mut [Memory]) {
@@ -401,19 +349,23 @@ mod tests {
         let mut known = run(&messages[..2], &[]).new;
         known[0].state = State::Superseded;
         known[0].valid_to = Some(known[1].valid_from);
+        known[0].superseded_by = Some(known[1].id);
         assert_eq!(run(&messages[2..], &known).new.len(), 1);
         assert_eq!(run(&messages[..2], &known), Consolidated::default());
     }
 
     #[test]
-    fn the_topics_of_messages_are_the_keys_of_what_they_become() {
+    fn what_messages_touch_are_the_keys_of_what_they_become() {
         let mut named = message(2, Role::User, "I live in Paris");
         named.name = Some("Alice".to_owned());
         let messages = [
             message(1, Role::User, "Our budget is 300k. I went hiking."),
             named,
         ];
-        assert_eq!(topics(&messages), ["alice/home", "budget"]);
+        let touched = touched(&messages).unwrap();
+        assert_eq!(touched.keys, ["alice/home", "budget"]);
+        assert_eq!(touched.since, day(2));
+        assert_eq!(super::touched(&messages[..0]), None);
     }
 
     #[test]

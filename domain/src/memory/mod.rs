@@ -1,6 +1,7 @@
 //! What is remembered: its kinds, where it comes from, and how long it holds.
 
 pub mod analysis;
+pub mod change;
 pub mod chunk;
 pub mod conflict;
 pub mod consolidation;

@@ -38,7 +38,12 @@ impl Recaller {
                 Arc::new(UuidV7::default()),
                 Arc::new(SystemClock),
             ),
-            forget: Forget::new(Arc::clone(&world.store), Arc::new(SystemClock), unindexed),
+            forget: Forget::new(
+                Arc::clone(&world.store),
+                Arc::new(UuidV7::default()),
+                Arc::new(SystemClock),
+                unindexed,
+            ),
             world,
         }
     }
@@ -103,6 +108,32 @@ async fn what_was_just_said_is_recalled_and_what_is_forgotten_of_it_never_comes_
     assert!(it.recalls("When is the launch of Zephyr?").await.is_empty());
     assert_eq!(it.recalls("Which colour has my green desk?").await.len(), 1);
     assert_eq!(it.forgets(told[0].id).await, Forgotten::NotFound);
+}
+
+#[tokio::test]
+async fn what_was_just_said_takes_the_place_of_what_is_stored_and_the_other_way_round() {
+    let it = Recaller::new().await;
+    let told = async |expected: &str| {
+        let found = it.recalls("What is our budget? 预算是多少？").await;
+        let all: Vec<&str> = found.iter().map(|m| m.content.as_str()).collect();
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(all[0].contains(expected), "{all:?}");
+    };
+    it.remembers("Our budget is 300k").await;
+    told("300k").await;
+    it.world.say(None, "We raised the budget to 400k.").await;
+    told("400k").await;
+    it.world.say(None, "预算现在是50万。").await;
+    told("50万").await;
+    it.learn().await;
+    told("50万").await;
+    it.remembers("Our budget is 600k").await;
+    told("600k").await;
+    it.world.say(None, "The budget is 700k now.").await;
+    it.remembers("Our budget is 800k").await;
+    told("800k").await;
+    it.learn().await;
+    told("800k").await;
 }
 
 #[tokio::test]

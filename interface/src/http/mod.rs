@@ -2,6 +2,7 @@
 //!
 //! To add an operation: a file here with its handler and `#[utoipa::path]`, and a line in the resource's `mod.rs`.
 
+pub mod changes;
 pub mod chat;
 pub mod errors;
 pub mod health;

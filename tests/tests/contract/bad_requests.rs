@@ -39,7 +39,10 @@ fn calls_about(id: &str) -> Vec<(Method, String)> {
         get("/v1/turns/ID/events"),
         post("/v1/turns/ID/cancel"),
         get("/v1/memories/ID"),
+        get("/v1/memories/ID/history"),
+        (Method::PATCH, format!("/v1/memories/{id}")),
         (Method::DELETE, format!("/v1/memories/{id}")),
+        post("/v1/changes/ID/revert"),
         post("/v1/jobs/ID/retry"),
         (Method::DELETE, format!("/v1/jobs/{id}")),
     ]

@@ -66,6 +66,12 @@ async fn what_belongs_to_another_user_is_not_found(store: Store) {
             Some(json!({})),
         ),
         (Method::GET, format!("/v1/memories/{memory}"), None),
+        (Method::GET, format!("/v1/memories/{memory}/history"), None),
+        (
+            Method::PATCH,
+            format!("/v1/memories/{memory}"),
+            Some(json!({"content": "taken"})),
+        ),
         (Method::DELETE, format!("/v1/memories/{memory}"), None),
         (Method::GET, chat_stream("x", Some(&session), None), None),
     ] {

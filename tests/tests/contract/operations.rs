@@ -103,6 +103,10 @@ async fn the_document_names_every_operation_that_answers(store: Store) {
         ("/v1/chat/stream", "get"),
         ("/v1/memories", "post"),
         ("/v1/memories/recall", "post"),
+        ("/v1/memories/{id}", "patch"),
+        ("/v1/memories/{id}/history", "get"),
+        ("/v1/changes", "get"),
+        ("/v1/changes/{id}/revert", "post"),
         ("/v1/jobs", "get"),
     ] {
         let found = paths.iter().find(|(name, _)| same_template(name, path));

@@ -7,10 +7,12 @@
     reason = "tests"
 )]
 
+mod change;
 mod consolidation;
 mod forgetting;
 mod learning;
 mod offline;
 mod preferences;
 mod restraint;
+mod revision;
 mod window;

@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tidemark_domain::ids::{MemoryId, MessageId, OwnerId, TenantId, Timestamp};
+use tidemark_domain::ids::{ChangeId, MemoryId, MessageId, OwnerId, TenantId, Timestamp};
+use tidemark_domain::memory::conflict::Touched;
 use tidemark_domain::memory::index::search::Filter;
 use tidemark_domain::memory::index::{Delta, Upsert};
 use tidemark_domain::memory::recall::Moment;
@@ -112,9 +113,14 @@ impl MemoryRepository for Changes {
         _: Owner,
         _: Vec<IndexedMemory>,
         _: Vec<NewJob>,
+        _: ChangeId,
         _: Option<Idempotency>,
         _: Timestamp,
     ) -> Result<Created<Vec<Memory>>, CreateError> {
+        panic!("not of these tests")
+    }
+
+    async fn memories_by_key(&self, _: Owner, _: &Touched) -> StoreResult<Vec<Memory>> {
         panic!("not of these tests")
     }
 

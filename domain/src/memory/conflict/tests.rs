@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-use super::super::testing::day;
+use super::super::testing::{day, memory, message, source};
 use super::*;
+use crate::session::Role;
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -29,6 +30,23 @@ fn ends(claims: &[Claim]) -> Vec<Option<Timestamp>> {
     settle(claims).iter().map(|s| s.until).collect()
 }
 
+/// The memory of a claim, as it was stored: its content is read as the value.
+fn stated(number: u128, content: &str, since: u32) -> Memory {
+    let mut memory = memory(number, content);
+    memory.key = Some("budget".to_owned());
+    memory.valid_from = day(since);
+    memory.created_at = day(since);
+    memory
+}
+
+/// How memories come to stand.
+fn turned(memories: &[Memory]) -> Vec<(MemoryId, Outcome, Option<Timestamp>)> {
+    verdicts(memories)
+        .into_iter()
+        .map(|v| (v.id, v.outcome, v.valid_to))
+        .collect()
+}
+
 #[test]
 fn the_newest_wins_at_once_and_a_third_change_works_like_the_second() {
     let first = claim(1, is("300k"), 1);
@@ -45,46 +63,49 @@ fn the_newest_wins_at_once_and_a_third_change_works_like_the_second() {
 #[test]
 fn what_comes_late_is_closed_where_its_successor_begins() {
     let late = claim(9, is("300k"), 1);
-    let present = [claim(2, is("400k"), 5), claim(3, is("500k"), 9)];
-    assert_eq!(decide(&present, &late), Decision::Past(id(2)));
-    let all = [present[0].clone(), present[1].clone(), late];
-    assert_eq!(ends(&all), [Some(day(9)), None, Some(day(5))]);
     let between = claim(8, is("450k"), 7);
-    assert_eq!(decide(&all, &between), Decision::Past(id(3)));
+    let all = [
+        claim(2, is("400k"), 5),
+        claim(3, is("500k"), 9),
+        late,
+        between,
+    ];
+    assert_eq!(ends(&all), [Some(day(7)), None, Some(day(5)), Some(day(9))]);
 }
 
 #[test]
 fn who_says_the_same_again_ends_nothing() {
-    let present = [claim(1, is("300k"), 1)];
-    let again = claim(2, is("300k"), 3);
-    assert_eq!(decide(&present, &again), Decision::Strengthen(vec![id(1)]));
-    let all = [present[0].clone(), again, claim(3, is("400k"), 5)];
-    assert_eq!(ends(&all), [Some(day(5)), Some(day(5)), None]);
+    let all = [
+        claim(1, is("300k"), 1),
+        claim(2, is("300k"), 3),
+        claim(3, is("400k"), 5),
+        claim(4, is("300k"), 7),
+    ];
+    assert_eq!(ends(&all[..2]), [None, None]);
+    assert_eq!(ends(&all), [Some(day(5)), Some(day(5)), Some(day(7)), None]);
     // Back to what it was: a run of its own.
-    let back = claim(4, is("300k"), 7);
-    assert_eq!(decide(&all, &back), Decision::Supersede(vec![id(3)]));
+    let runs: Vec<usize> = settle(&all).iter().map(|s| s.run).collect();
+    assert_eq!(runs[0], runs[1]);
+    assert_ne!(runs[0], runs[3]);
 }
 
 #[test]
 fn a_negation_closes_without_a_successor() {
-    let present = [claim(1, is("300k"), 1)];
+    let held = claim(1, is("300k"), 1);
+    let then = claim(3, is("400k"), 5);
     let gone = claim(2, Value::Nothing, 4);
-    assert_eq!(decide(&present, &gone), Decision::Close(vec![id(1)]));
     assert_eq!(
-        decide(&present, &claim(2, Value::Not("300k".to_owned()), 4)),
-        Decision::Close(vec![id(1)])
-    );
-    // Not this, but what it is stays open: it ends nothing else.
-    let other = claim(2, Value::Not("200k".to_owned()), 4);
-    assert_eq!(decide(&present, &other), Decision::New);
-    assert_eq!(
-        ends(&[present[0].clone(), other, claim(3, is("400k"), 5)]),
-        [Some(day(5)), None, None]
-    );
-    assert_eq!(
-        ends(&[present[0].clone(), gone, claim(3, is("400k"), 5)]),
+        ends(&[held.clone(), gone, then.clone()]),
         [Some(day(4)), Some(day(5)), None]
     );
+    let not_this = claim(2, Value::Not("300k".to_owned()), 4);
+    assert_eq!(
+        ends(&[held.clone(), not_this, then.clone()]),
+        [Some(day(4)), None, None]
+    );
+    // Not that, but what it is stays open: it ends nothing else.
+    let not_that = claim(2, Value::Not("200k".to_owned()), 4);
+    assert_eq!(ends(&[held, not_that, then]), [Some(day(5)), None, None]);
 }
 
 #[test]
@@ -92,10 +113,6 @@ fn a_lower_trust_never_overrides_a_higher_one() {
     let own = claim(1, is("300k"), 1);
     let mut models = claim(2, is("400k"), 5);
     models.trust = Trust::Assistant;
-    assert_eq!(
-        decide(std::slice::from_ref(&own), &models),
-        Decision::Refuse(id(1))
-    );
     assert_eq!(ends(&[own.clone(), models.clone()]), [None, Some(day(5))]);
     let late = claim(3, is("400k"), 7);
     assert_eq!(
@@ -114,7 +131,6 @@ fn what_ended_by_itself_is_not_reopened_and_ends_nothing() {
     first.ended = Some(day(3));
     assert_eq!(ends(std::slice::from_ref(&first)), [Some(day(3))]);
     let again = claim(2, is("300k"), 5);
-    assert_eq!(decide(std::slice::from_ref(&first), &again), Decision::New);
     assert_eq!(ends(&[first, again]), [Some(day(3)), None]);
 }
 
@@ -129,6 +145,105 @@ fn at_one_moment_the_later_message_wins() {
         ends(&[by_hand, two, one]),
         [None, Some(day(1)), Some(day(1))]
     );
+}
+
+#[test]
+fn a_memory_is_to_stand_as_its_key_decides() {
+    let old = stated(1, "Our budget is 300k", 1);
+    let new = stated(2, "We raised the budget to 400k", 5);
+    assert_eq!(turned(std::slice::from_ref(&old)), []);
+    let all = [old.clone(), new.clone()];
+    assert_eq!(turned(&all), [(old.id, Outcome::Superseded, Some(day(5)))]);
+    let mut all = all.to_vec();
+    verdicts(&all)[0].apply(&mut all[0]);
+    assert_eq!(all[0].superseded_by, Some(new.id));
+    assert_eq!(turned(&all), [], "what stands as it should is left alone");
+    // What had ended it is gone, and is known to be gone for good.
+    all[0].superseded_by = None;
+    assert_eq!(turned(&all[..1]), []);
+    // Or was undone.
+    all[0].superseded_by = Some(new.id);
+    assert_eq!(turned(&all[..1]), [(old.id, Outcome::Reopened, None)]);
+}
+
+#[test]
+fn how_a_memory_ended_is_known() {
+    let old = stated(1, "Our budget is 300k", 1);
+    let gone = stated(2, "We don't have a budget any more", 3);
+    assert_eq!(
+        turned(&[old.clone(), gone]),
+        [(old.id, Outcome::Closed, Some(day(3)))]
+    );
+    let mut models = stated(3, "Your budget is 400k", 4);
+    models.trust = Trust::Assistant;
+    models.content = "The budget is 400k".to_owned();
+    assert_eq!(
+        turned(&[old.clone(), models.clone()]),
+        [(models.id, Outcome::Refused, Some(day(4)))]
+    );
+    let mut waiting = stated(4, "The budget is 500k", 5);
+    waiting.state = State::Quarantined;
+    assert_eq!(turned(&[old.clone(), waiting]), []);
+    let mut faded = old;
+    faded.state = State::Archived;
+    assert_eq!(turned(std::slice::from_ref(&faded)), []);
+    let new = stated(5, "Our budget is 400k", 6);
+    assert_eq!(
+        turned(&[faded.clone(), new]),
+        [(faded.id, Outcome::Superseded, Some(day(6)))]
+    );
+}
+
+#[test]
+fn a_repetition_is_known_by_its_words_its_speaker_and_that_it_still_held() {
+    let old = stated(1, "Our budget is 300k", 1);
+    let new = stated(2, "Our budget is 400k", 5);
+    let again = stated(3, "our budget is 300k!", 3);
+    let line = [old.clone(), new];
+    assert_eq!(repeated(&line, &again).map(|m| m.id), Some(old.id));
+    let back = stated(3, "Our budget is 300k", 7);
+    assert_eq!(repeated(&line, &back), None);
+    // What comes between is new as well.
+    assert!(!repeat_any(&line[..1], &[&line[1], &back]));
+    assert!(repeat_any(&line[..1], &[&back]));
+    let other_words = stated(3, "The budget is 300k", 3);
+    assert_eq!(repeated(&line, &other_words), None);
+    let mut of_another = again;
+    of_another.speaker = Some("Alice".to_owned());
+    assert_eq!(repeated(&line, &of_another), None);
+}
+
+#[test]
+fn a_memory_that_is_given_again_is_surer_and_holds_since_the_earlier_time() {
+    let mut known = stated(1, "Our budget is 300k", 5);
+    known.sources = vec![source(&message(1, Role::User, "Our budget is 300k"))];
+    let earlier = stated(2, "Our budget is 300k", 3);
+    let voiced_now = voiced(&known, &earlier).unwrap();
+    assert_eq!((voiced_now.valid_from, voiced_now.version), (day(3), 2));
+    assert!((voiced_now.confidence - 0.9).abs() < 1e-12);
+    let given = stated(1, "Our budget is 300k", 5);
+    assert_eq!(voiced(&given, &stated(2, "Our budget is 300k", 7)), None);
+    assert_eq!(
+        Touched::by([&given, &earlier]),
+        Some(Touched {
+            keys: vec!["budget".to_owned()],
+            since: day(3)
+        })
+    );
+    assert_eq!(Touched::by([&memory(1, "We met")]), None);
+}
+
+#[test]
+fn a_memory_has_the_key_of_the_one_thing_it_says() {
+    let of = |content: &str| key_of(&memory(1, content));
+    assert_eq!(of(" Our budget is 300k. ").as_deref(), Some("budget"));
+    assert_eq!(
+        of("The budget is 300k. Actually, make it 400k.").as_deref(),
+        Some("budget")
+    );
+    assert_eq!(of("Our budget is 300k. We met on Monday."), None);
+    assert_eq!(of("Our budget is 300k and our deadline is Friday."), None);
+    assert_eq!(of("We met on Monday."), None);
 }
 
 fn any_value() -> impl Strategy<Value = Value> {

@@ -4,7 +4,7 @@
 //! what is left. Then the arms find entries and say how well each fits, then a profile makes the score. What is told of it, and what
 //! not, is decided in [`super::super::recall`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::best::BestFirst;
 use super::cosines::Cosines;
@@ -15,7 +15,7 @@ use super::{Entry, View, abstention};
 use crate::ids::{MemoryId, MessageId, SessionId, Timestamp};
 use crate::memory::Scope;
 use crate::memory::lexical::{self, CorpusStats};
-use crate::memory::recall::{DECAY_FETCH, DropReason, Moment, days_between};
+use crate::memory::recall::{DECAY_FETCH, DropReason, Moment, Standing, days_between};
 use crate::memory::scoring::{
     Parts, Profile, RECENCY_DAYS, decay_factor, recency, recency_factor, use_boost,
 };
@@ -29,9 +29,19 @@ pub struct Filter {
     pub session_id: Option<SessionId>,
     /// Messages that the asker has before it: what was learned from them alone is left out.
     pub in_window: BTreeSet<MessageId>,
+    /// How entries stand that do not stand as the index knows: what is not indexed yet has changed it.
+    pub standings: HashMap<MemoryId, Standing>,
 }
 
 impl Filter {
+    /// How an entry stands.
+    pub fn standing(&self, entry: &Entry) -> Standing {
+        self.standings
+            .get(&entry.id)
+            .copied()
+            .unwrap_or_else(|| entry.standing())
+    }
+
     /// Why an entry that may be told is not what was asked for.
     ///
     /// A profile belongs to the person, not to a session: it is not searched at session level (B3).
@@ -123,16 +133,17 @@ impl Eligible {
         let mut admitted = vec![false; view.slots() as usize];
         let mut stats = CorpusStats::default();
         let mut newest = None;
+        let changed: HashMap<u32, Standing> = (filter.standings.iter())
+            .filter_map(|(id, standing)| Some((view.slot(*id)?, *standing)))
+            .collect();
         let entries = view.cases().zip(view.rows()).zip(&mut admitted);
-        for ((case, row), admitted) in entries {
-            if !case.removed
-                && filter.in_scope(case.scope)
-                && moment.unfit(&case.standing).is_none()
-            {
+        for (slot, ((case, row), admitted)) in (0..).zip(entries) {
+            let standing = changed.get(&slot).unwrap_or(&case.standing);
+            if !case.removed && filter.in_scope(case.scope) && moment.unfit(standing).is_none() {
                 *admitted = true;
                 stats.documents += 1;
                 stats.total_len += u64::from(row.len);
-                newest = newest.max(Some(case.standing.valid_from));
+                newest = newest.max(Some(standing.valid_from));
             }
         }
         Self {
@@ -313,7 +324,7 @@ fn explain_absent(view: &View<'_>, query: &Query, met: &BestFirst, out: &mut Sea
         let entry = view.entry(slot);
         let reason = query
             .moment
-            .unfit(&entry.standing())
+            .unfit(&query.filter.standing(entry))
             .or_else(|| query.filter.rejects(entry))
             .unwrap_or(if met.holds(slot) {
                 DropReason::BeyondTopK

@@ -305,6 +305,7 @@ pub async fn a_replacement_voids_learning_that_has_read_what_it_removes(store: A
         from_seq: snapshot.session.indexed_seq,
         to_seq: snapshot.last_closed,
         memories: Vec::new(),
+        change: w.ids.change(),
         jobs: Vec::new(),
         now: w.now(),
     };

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use tidemark_application::ports::changes::Edit;
 use tidemark_application::ports::embeddings::{EmbeddingProgress, MemoryVector, VectorCommit};
 use tidemark_application::ports::jobs::{ClaimedJob, JobKind, JobState, JobWriteError};
 use tidemark_application::ports::store::Store;
@@ -99,7 +100,9 @@ pub async fn what_is_stored_can_be_enqueued_to_be_embedded_with_it(store: Arc<dy
     let w = World::new(store).await;
     let item = indexed(w.memory("The budget is 400k"));
     let jobs = vec![w.new_job(JobKind::Embed)];
-    let stored = w.store.remember(w.owner, vec![item], jobs, None, w.now());
+    let stored = w
+        .store
+        .remember(w.owner, vec![item], jobs, w.ids.change(), None, w.now());
     stored.await.unwrap();
     let session = w.session().await;
     let said = w.said(session, "The budget is 500k.").await;
@@ -127,9 +130,14 @@ pub async fn memories_are_asked_for_until_the_model_has_been_asked_about_them(
     let first = w.remembered(w.memory("The budget is 400k")).await;
     let second = w.remembered(w.memory("Tea at five")).await;
     let theirs = indexed(w.memory("Not mine"));
-    let stored = w
-        .store
-        .remember(stranger, vec![theirs], Vec::new(), None, w.now());
+    let stored = w.store.remember(
+        stranger,
+        vec![theirs],
+        Vec::new(),
+        w.ids.change(),
+        None,
+        w.now(),
+    );
     stored.await.unwrap();
     adopted(&w, OLD).await;
     let none = w.store.embedding_progress(w.owner, OLD).await.unwrap();
@@ -256,6 +264,52 @@ pub async fn a_vector_goes_with_its_memory(store: Arc<dyn Store>) {
     assert_eq!(progress, EmbeddingProgress { done: 1, total: 1 });
 }
 
+pub async fn a_memory_that_says_something_else_loses_its_vector_and_is_embedded_anew(
+    store: Arc<dyn Store>,
+) {
+    let w = World::new(store).await;
+    let before = w.remembered(w.memory("The budget is 400k")).await;
+    adopted(&w, OLD).await;
+    let claim = claimed(&w).await;
+    let vectors = commit(OLD, &[(&before, Some(vector(1.0)))]);
+    w.store.commit_vectors(&claim, vectors).await.unwrap();
+    w.store.finish_job(&claim).await.unwrap();
+    let mut follower = follower(&w, &[OLD]);
+    follower.catch_up(&w).await;
+    let edit = |before: &Memory, after: Memory| Edit {
+        before: before.clone(),
+        after: indexed(after),
+        echoes: Vec::new(),
+        items: Vec::new(),
+        buried: Vec::new(),
+        jobs: vec![w.new_job(JobKind::Embed)],
+        change: w.ids.change(),
+        now: w.now(),
+    };
+    let pinned = Memory {
+        pinned: true,
+        version: before.version + 1,
+        ..before.clone()
+    };
+    let mut same = edit(&before, pinned.clone());
+    same.jobs.clear();
+    w.store.edit_memory(w.owner, same).await.unwrap();
+    follower.catch_up(&w).await;
+    assert!(held(&follower, OLD, &before).is_some());
+    let after = Memory {
+        content: "The budget is 500k".to_owned(),
+        version: pinned.version + 1,
+        ..pinned.clone()
+    };
+    let other = edit(&pinned, after);
+    w.store.edit_memory(w.owner, other).await.unwrap();
+    follower.catch_up(&w).await;
+    assert!(held(&follower, OLD, &before).is_none());
+    assert_eq!(unembedded(&w, OLD).await, BTreeSet::from([before.id]));
+    let kinds: Vec<JobKind> = w.jobs().await.into_iter().map(|job| job.kind).collect();
+    assert_eq!(kinds, [JobKind::Embed]);
+}
+
 pub async fn who_has_lost_the_job_stores_and_drops_nothing(store: Arc<dyn Store>) {
     let w = World::new(store).await;
     let memory = w.remembered(w.memory("The budget is 400k")).await;
@@ -355,9 +409,14 @@ pub async fn owners_with_something_to_do_are_found_until_it_is_enqueued_or_done(
     let strangers = w.strangers().await;
     for stranger in strangers {
         let item = indexed(w.memory("Theirs"));
-        let stored = w
-            .store
-            .remember(stranger, vec![item], Vec::new(), None, w.now());
+        let stored = w.store.remember(
+            stranger,
+            vec![item],
+            Vec::new(),
+            w.ids.change(),
+            None,
+            w.now(),
+        );
         stored.await.unwrap();
     }
     adopted(&w, OLD).await;

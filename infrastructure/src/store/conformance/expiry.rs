@@ -60,7 +60,7 @@ async fn write(w: &World, session: SessionId, way: &str, now: Timestamp) {
         "remember" => {
             let stored = w
                 .store
-                .remember(w.owner, Vec::new(), Vec::new(), None, now)
+                .remember(w.owner, Vec::new(), Vec::new(), w.ids.change(), None, now)
                 .await;
             assert!(stored.unwrap().value.is_empty());
         }
@@ -99,7 +99,7 @@ pub async fn each_write_of_memories_deletes_what_has_expired_by_its_time(store: 
         let items = vec![indexed(expiring())];
         let stored = w
             .store
-            .remember(stranger, items, Vec::new(), None, w.now())
+            .remember(stranger, items, Vec::new(), w.ids.change(), None, w.now())
             .await;
         stored.unwrap();
     }
@@ -164,9 +164,14 @@ pub async fn what_has_expired_can_neither_be_forgotten_nor_told_again(store: Arc
     };
     let remember = async |now| {
         let items = vec![indexed(expiring.clone())];
-        let stored = w
-            .store
-            .remember(w.owner, items, Vec::new(), Some(key("k", 1)), now);
+        let stored = w.store.remember(
+            w.owner,
+            items,
+            Vec::new(),
+            w.ids.change(),
+            Some(key("k", 1)),
+            now,
+        );
         stored.await.unwrap()
     };
     let told = remember(w.now()).await;

@@ -59,7 +59,7 @@ pub async fn a_key_with_another_body_is_a_mismatch_and_makes_nothing(store: Arc<
     let items = vec![indexed(w.memory("Something"))];
     let refused = w
         .store
-        .remember(w.owner, items, Vec::new(), other(), w.now())
+        .remember(w.owner, items, Vec::new(), w.ids.change(), other(), w.now())
         .await;
     assert!(matches!(refused, Err(CreateError::IdempotencyMismatch)));
     assert!(w.memories().await.is_empty());
@@ -68,7 +68,7 @@ pub async fn a_key_with_another_body_is_a_mismatch_and_makes_nothing(store: Arc<
     let jobs = vec![w.new_job(JobKind::Index)];
     let refused = w
         .store
-        .import_messages(w.owner, first, past, jobs, other(), w.now())
+        .import_messages(w.owner, first, w.importing(past, jobs), other())
         .await;
     assert!(matches!(refused, Err(ImportError::IdempotencyMismatch)));
     assert!(w.history(first).await.is_empty());
@@ -224,8 +224,14 @@ pub async fn memories_are_stored_once_for_a_key_and_told_in_their_order(store: A
     let present = w.remembered(w.memory("B")).await;
     let keyed = |contents: [&str; 3]| {
         let items = contents.map(|c| indexed(w.memory(c))).to_vec();
-        w.store
-            .remember(w.owner, items, Vec::new(), Some(key("k", 1)), w.now())
+        w.store.remember(
+            w.owner,
+            items,
+            Vec::new(),
+            w.ids.change(),
+            Some(key("k", 1)),
+            w.now(),
+        )
     };
     let first = keyed(["C", "B", "A"]).await.unwrap();
     assert!(!first.replayed);
@@ -244,7 +250,7 @@ pub async fn an_import_is_done_once_for_a_key_and_told_in_its_order(store: Arc<d
         let jobs = vec![w.new_job(JobKind::Index)];
         let key = Some(key("k", 1));
         w.store
-            .import_messages(w.owner, session, past, jobs, key, w.now())
+            .import_messages(w.owner, session, w.importing(past, jobs), key)
             .await
             .unwrap()
     };
@@ -303,7 +309,7 @@ pub async fn of_many_twins_at_once_one_makes_the_import_and_the_memories(store: 
         let past = ["A", "B"].map(|c| w.past(Role::User, c)).to_vec();
         let key = Some(key("import", 1));
         w.store
-            .import_messages(w.owner, session, past, Vec::new(), key, w.now())
+            .import_messages(w.owner, session, w.importing(past, Vec::new()), key)
     }))
     .await;
     let imports: Vec<_> = imports.into_iter().map(Result::unwrap).collect();
@@ -314,7 +320,8 @@ pub async fn of_many_twins_at_once_one_makes_the_import_and_the_memories(store: 
     let given = join_all((0..12).map(|_| {
         let items = vec![indexed(w.memory("A")), indexed(w.memory("B"))];
         let key = Some(key("remember", 1));
-        w.store.remember(w.owner, items, Vec::new(), key, w.now())
+        w.store
+            .remember(w.owner, items, Vec::new(), w.ids.change(), key, w.now())
     }))
     .await;
     let given: Vec<_> = given.into_iter().map(Result::unwrap).collect();

@@ -92,6 +92,13 @@ pub async fn whatever_writes_memories_is_followed(store: Arc<dyn Store>) {
     w.remembered(w.memory("the budget is 400k!")).await;
     check(&w, follower, "remember what is known").await;
     assert!(follower.change >= known);
+    let told = |content: &str| Memory {
+        key: Some("tea".to_owned()),
+        ..w.memory(content)
+    };
+    w.remembered(told("Tea is green")).await;
+    w.remembered(told("Tea is black")).await;
+    check(&w, follower, "supersede").await;
 
     let said = w
         .said(session, "The budget is 500k. The colour is blue.")
@@ -132,9 +139,14 @@ pub async fn whatever_writes_memories_is_followed(store: Arc<dyn Store>) {
     assert_eq!(follower.index.get(chunks[0].id), None);
 
     assert!(follower.index.get(expiring.id).is_some());
-    let stored = w
-        .store
-        .remember(w.owner, Vec::new(), Vec::new(), None, expires_at);
+    let stored = w.store.remember(
+        w.owner,
+        Vec::new(),
+        Vec::new(),
+        w.ids.change(),
+        None,
+        expires_at,
+    );
     stored.await.unwrap();
     check(&w, follower, "expire").await;
     assert_eq!(follower.index.get(expiring.id), None);
@@ -204,7 +216,7 @@ pub async fn parts_of_any_size_make_the_same_index(store: Arc<dyn Store>) {
         let items = items.collect();
         let added = w
             .store
-            .remember(w.owner, items, Vec::new(), None, w.now())
+            .remember(w.owner, items, Vec::new(), w.ids.change(), None, w.now())
             .await;
         stored.extend(added.unwrap().value);
         if round == 1 {
@@ -289,7 +301,7 @@ pub async fn ranking_over_what_was_followed_is_ranking_over_the_memories(store: 
             .collect();
         let stored = w
             .store
-            .remember(w.owner, memories, Vec::new(), None, w.now())
+            .remember(w.owner, memories, Vec::new(), w.ids.change(), None, w.now())
             .await;
         let mut stored = stored.unwrap().value;
         stored.sort_by_key(|memory| memory.id);
@@ -340,7 +352,14 @@ pub async fn documents_and_speakers_survive_whatever_they_hold(store: Arc<dyn St
         let before = w.store.memory_change(w.owner).await.unwrap();
         let stored = w
             .store
-            .remember(w.owner, vec![item], Vec::new(), None, w.now())
+            .remember(
+                w.owner,
+                vec![item],
+                Vec::new(),
+                w.ids.change(),
+                None,
+                w.now(),
+            )
             .await;
         let stored = stored.unwrap().value.remove(0);
         let after = ChangePosition::behind(before);

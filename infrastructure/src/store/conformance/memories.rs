@@ -55,7 +55,7 @@ pub async fn every_scope_kind_layer_state_and_trust_is_kept(store: Arc<dyn Store
     let items = expected.iter().cloned().map(indexed).collect();
     let given = w
         .store
-        .remember(w.owner, items, Vec::new(), None, w.now())
+        .remember(w.owner, items, Vec::new(), w.ids.change(), None, w.now())
         .await;
     assert_eq!(given.unwrap().value, expected);
     for memory in expected {
@@ -84,7 +84,7 @@ pub async fn the_answer_keeps_the_order_and_names_the_present_ones(store: Arc<dy
     let items = given.into_iter().map(indexed).collect();
     let stored = w
         .store
-        .remember(w.owner, items, Vec::new(), None, w.now())
+        .remember(w.owner, items, Vec::new(), w.ids.change(), None, w.now())
         .await;
     let stored = stored.unwrap();
     assert!(!stored.replayed);
@@ -120,7 +120,7 @@ pub async fn what_is_no_longer_told_does_not_stand_in_for_what_is_said_now(store
     let items = vec![indexed(new.clone())];
     let stored = w
         .store
-        .remember(w.owner, items, Vec::new(), None, expires_at)
+        .remember(w.owner, items, Vec::new(), w.ids.change(), None, expires_at)
         .await;
     assert_eq!(stored.unwrap().value, std::slice::from_ref(&new));
     let found = w.memories().await;
@@ -134,9 +134,14 @@ pub async fn owners_remember_apart(store: Arc<dyn Store>) {
     for stranger in w.strangers().await {
         let theirs = indexed(w.memory("The budget is 400k"));
         let id = theirs.memory.id;
-        let stored = w
-            .store
-            .remember(stranger, vec![theirs], Vec::new(), None, w.now());
+        let stored = w.store.remember(
+            stranger,
+            vec![theirs],
+            Vec::new(),
+            w.ids.change(),
+            None,
+            w.now(),
+        );
         assert_eq!(stored.await.unwrap().value[0].id, id);
     }
     assert_eq!(w.memories().await, [mine]);
@@ -205,7 +210,14 @@ pub async fn contents_survive_whatever_they_hold(store: Arc<dyn Store>) {
         text.clone_into(&mut item.identity);
         let stored = w
             .store
-            .remember(w.owner, vec![item], Vec::new(), None, w.now())
+            .remember(
+                w.owner,
+                vec![item],
+                Vec::new(),
+                w.ids.change(),
+                None,
+                w.now(),
+            )
             .await;
         assert_eq!(stored.unwrap().value, std::slice::from_ref(&memory));
         assert_eq!(w.memory_row(memory.id).await, Some(memory.clone()));

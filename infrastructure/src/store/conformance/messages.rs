@@ -53,7 +53,7 @@ pub async fn an_import_into_nothing_or_into_a_strangers_session_is_refused(store
         let jobs = vec![w.new_job(JobKind::Index)];
         let refused = w
             .store
-            .import_messages(owner, id, past, jobs, Some(key("k", 1)), w.now())
+            .import_messages(owner, id, w.importing(past, jobs), Some(key("k", 1)))
             .await;
         assert!(
             matches!(refused, Err(ImportError::SessionNotFound)),
@@ -72,7 +72,7 @@ pub async fn an_import_never_falls_into_a_running_turn(store: Arc<dyn Store>) {
     let jobs = vec![w.new_job(JobKind::Index)];
     let refused = w
         .store
-        .import_messages(w.owner, session, past.clone(), jobs, None, w.now())
+        .import_messages(w.owner, session, w.importing(past.clone(), jobs), None)
         .await;
     assert!(
         matches!(refused, Err(ImportError::SessionBusy)),
@@ -91,7 +91,7 @@ pub async fn an_import_enqueues_its_jobs(store: Arc<dyn Store>) {
     let past = vec![w.past(Role::User, "The budget is 400k.")];
     let new = [w.new_job(JobKind::Index), w.new_job(JobKind::Consolidate)];
     w.store
-        .import_messages(w.owner, session, past, new.to_vec(), None, w.now())
+        .import_messages(w.owner, session, w.importing(past, new.to_vec()), None)
         .await
         .unwrap();
     let jobs = w.jobs().await;

@@ -18,6 +18,7 @@
 )]
 
 pub mod cancel;
+pub mod changes;
 pub mod closing;
 pub mod commit;
 pub mod embeddings;
@@ -32,6 +33,7 @@ pub mod memories;
 pub mod messages;
 pub mod owners;
 pub mod sessions;
+pub mod superseding;
 pub mod turns;
 pub mod unindexed;
 pub mod users;
@@ -49,6 +51,31 @@ macro_rules! conformance {
     };
     (@list $($then:tt)+) => {
         $crate::conformance! { @$($then)+;
+            changes {
+                an_edit_is_a_new_version_that_is_found_by_its_words
+                an_edit_of_what_has_moved_or_is_not_there_changes_nothing
+                what_an_edit_says_of_a_key_ends_what_was_said_of_it
+                messages_do_not_teach_again_what_an_edit_has_buried
+                a_reverted_change_leaves_what_was_before_it
+                what_a_reverted_change_had_learned_is_never_learned_again
+                a_change_is_undone_once_and_as_a_whole
+                an_import_is_undone_with_all_that_it_taught
+                changes_are_listed_newest_first_in_parts_and_by_session
+                no_change_keeps_the_words_of_what_is_gone
+            }
+            superseding {
+                the_newest_value_holds_on_whatever_paths_they_come_and_in_whatever_order
+                what_held_at_a_time_is_listed_as_of_it
+                what_ended_a_fact_is_known_and_the_fact_is_a_new_version
+                repeating_what_holds_adds_no_row_and_saying_it_anew_does
+                a_fact_that_is_said_to_hold_earlier_holds_since_then
+                another_key_or_another_owner_is_not_touched
+                a_lower_trust_never_ends_what_a_higher_one_says
+                what_a_withdrawn_message_had_ended_holds_again
+                what_a_forgotten_or_expired_memory_had_ended_stays_ended
+                a_consolidation_that_would_repeat_what_came_meanwhile_is_decided_again
+                what_is_said_of_a_key_is_found_by_it
+            }
             owners {
                 a_migrated_store_is_ready
                 the_same_name_is_the_same_owner
@@ -252,6 +279,7 @@ macro_rules! conformance {
                 vectors_are_followed_by_an_index_that_knows_their_memories
                 a_vector_of_what_has_changed_or_gone_is_not_stored
                 a_vector_goes_with_its_memory
+                a_memory_that_says_something_else_loses_its_vector_and_is_embedded_anew
                 who_has_lost_the_job_stores_and_drops_nothing
                 vectors_of_models_that_were_adopted_earlier_are_dropped
                 what_lies_before_a_mark_is_not_looked_at_again
@@ -308,6 +336,8 @@ mod tests {
     #[test]
     fn every_promise_is_in_the_list() {
         let sources = [
+            include_str!("changes.rs"),
+            include_str!("superseding.rs"),
             include_str!("owners.rs"),
             include_str!("sessions.rs"),
             include_str!("messages.rs"),

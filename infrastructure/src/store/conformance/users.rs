@@ -57,6 +57,7 @@ pub async fn every_record_of_a_user_is_told_once_whatever_the_page(store: Arc<dy
         (Part::Messages, 3),
         (Part::Turns, 2),
         (Part::Memories, 1),
+        (Part::Changes, 4),
         (Part::Tombstones, 1),
         (Part::Jobs, 2),
         (Part::IdempotencyKeys, 2),
@@ -202,6 +203,7 @@ pub async fn nothing_is_stored_for_an_erased_owner(store: Arc<dyn Store>) {
             w.owner,
             vec![indexed(w.memory("Late"))],
             Vec::new(),
+            w.ids.change(),
             None,
             w.now(),
         )

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta};
 use tidemark_application::ports::ids::Ids;
-use tidemark_application::ports::jobs::JobKind;
+use tidemark_application::ports::jobs::{JobKind, NewJob};
 use tidemark_application::ports::memories::IndexedMemory;
-use tidemark_application::ports::sessions::{ImportedMessage, NewSession};
+use tidemark_application::ports::sessions::{ImportedMessage, NewImport, NewSession};
 use tidemark_application::ports::store::{Idempotency, Store};
 use tidemark_domain::event::{RecalledMemory, Via};
 use tidemark_domain::ids::{MessageId, Owner, SessionId, TenantId, Timestamp, UserName};
@@ -90,6 +90,16 @@ impl World {
             .unwrap()
     }
 
+    /// The same store in the hands of another user.
+    pub(super) async fn another(&self, name: &str) -> Self {
+        Self {
+            store: Arc::clone(&self.store),
+            ids: Box::new(UuidV7::default()),
+            owner: self.owner_named(TenantId::DEFAULT, name).await,
+            ticks: AtomicI64::new(self.ticks.load(Ordering::Relaxed)),
+        }
+    }
+
     /// Owners to whom nothing of [`World::owner`] belongs: another user of the tenant, and the same name elsewhere.
     pub(super) async fn strangers(&self) -> [Owner; 2] {
         let elsewhere = TenantId(self.ids.uuid());
@@ -151,7 +161,16 @@ impl World {
         self.import_with(session, messages, &[]).await
     }
 
-    async fn import_with(
+    pub(super) fn importing(&self, messages: Vec<ImportedMessage>, jobs: Vec<NewJob>) -> NewImport {
+        NewImport {
+            messages,
+            jobs,
+            change: self.ids.change(),
+            now: self.now(),
+        }
+    }
+
+    pub(super) async fn import_with(
         &self,
         session: SessionId,
         messages: Vec<ImportedMessage>,
@@ -159,7 +178,7 @@ impl World {
     ) -> Vec<Message> {
         let jobs = kinds.iter().map(|kind| self.new_job(*kind)).collect();
         self.store
-            .import_messages(self.owner, session, messages, jobs, None, self.now())
+            .import_messages(self.owner, session, self.importing(messages, jobs), None)
             .await
             .unwrap()
             .value

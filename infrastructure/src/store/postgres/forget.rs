@@ -1,16 +1,19 @@
 //! What is taken back: forgotten for good, expired, or withdrawn with the messages that taught it.
 
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
 use sqlx::PgConnection;
 use tidemark_application::ports::memories::Forgetting;
 use tidemark_application::ports::sessions::Updated;
-use tidemark_domain::ids::{MessageId, Owner, SessionId, Timestamp};
+use tidemark_domain::ids::{MemoryId, MessageId, Owner, SessionId, Timestamp};
+use tidemark_domain::memory::change::{self as domain, ChangeKind, Item};
 use uuid::Uuid;
 
 use super::changes::Change;
 use super::recalled;
 use super::rows::{owned, owned_as};
+use super::{history, lines};
 
 /// Of pairs of a message and what it taught, those that were forgotten.
 const FORGOTTEN: &str = "
@@ -29,7 +32,7 @@ const EXPIRE: &str = "
 WITH removed AS (
     DELETE FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.expires_at <= $3 RETURNING m.id
 )
-INSERT INTO memory_removals (tenant_id, owner_id, change, memory_id) SELECT $1, $2, $4, r.id FROM removed r";
+INSERT INTO memory_removals (tenant_id, owner_id, change, memory_id) SELECT $1, $2, $4, r.id FROM removed r RETURNING memory_id";
 
 /// What memories were learned from, and other pairs of a message and an identity.
 const BURY: &str = "
@@ -70,30 +73,42 @@ WITH asked AS (
 ), removed AS (
     DELETE FROM memories m USING forgotten f WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = f.id RETURNING m.id
 )
-INSERT INTO memory_removals (tenant_id, owner_id, change, memory_id) SELECT $1, $2, $6, r.id FROM removed r";
+INSERT INTO memory_removals (tenant_id, owner_id, change, memory_id) SELECT $1, $2, $6, r.id FROM removed r RETURNING memory_id";
+
+/// Removes memories, and keeps their ids from being stored again.
+const REMOVE: &str = "
+WITH marked AS (
+    INSERT INTO tombstones (tenant_id, owner_id, subject_id, identity_hash, created_at)
+    SELECT $1, $2, f.id, ''::bytea, $4::timestamptz FROM unnest($3::uuid[]) AS f (id)
+    ON CONFLICT DO NOTHING
+), removed AS (
+    DELETE FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = ANY($3) RETURNING m.id
+)
+INSERT INTO memory_removals (tenant_id, owner_id, change, memory_id) SELECT $1, $2, $5, r.id FROM removed r RETURNING memory_id";
 
 /// What was learned from the messages of a session from a number on: memories of these alone go, others lose these sources.
 const WITHDRAW: &str = "
 WITH removed AS (
-    DELETE FROM memory_sources s WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.session_id = $3 AND s.seq >= $4
+    DELETE FROM memory_sources s WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.session_id = $3 AND s.seq BETWEEN $4 AND $6
     RETURNING s.memory_id
 ), touched AS (
     SELECT DISTINCT r.memory_id, EXISTS (
         SELECT FROM memory_sources o
-        WHERE o.tenant_id = $1 AND o.owner_id = $2 AND o.memory_id = r.memory_id AND NOT (o.session_id = $3 AND o.seq >= $4)
+        WHERE o.tenant_id = $1 AND o.owner_id = $2 AND o.memory_id = r.memory_id AND NOT (o.session_id = $3 AND o.seq BETWEEN $4 AND $6)
     ) AS kept
     FROM removed r
 ), orphaned AS (
     DELETE FROM memories m USING touched t WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = t.memory_id AND NOT t.kept
     RETURNING m.id
-), removals AS (
-    INSERT INTO memory_removals (tenant_id, owner_id, change, memory_id) SELECT $1, $2, $5, o.id FROM orphaned o
+), changed AS (
+    UPDATE memories m SET version = m.version + 1, change = $5 FROM touched t
+    WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = t.memory_id AND t.kept
 )
-UPDATE memories m SET version = m.version + 1, change = $5 FROM touched t
-WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = t.memory_id AND t.kept";
+INSERT INTO memory_removals (tenant_id, owner_id, change, memory_id) SELECT $1, $2, $5, o.id FROM orphaned o RETURNING memory_id";
 
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[FORGOTTEN, VERSION, EXPIRE, BURY, FORGET, WITHDRAW];
+pub(super) const STATEMENTS: &[&str] =
+    &[FORGOTTEN, VERSION, EXPIRE, BURY, FORGET, REMOVE, WITHDRAW];
 
 /// Removes what has expired. Whoever calls has changed none of the owner's memories yet.
 pub(super) async fn expire(
@@ -102,15 +117,21 @@ pub(super) async fn expire(
     change: &Change,
     now: Timestamp,
 ) -> Result<(), sqlx::Error> {
-    let expired = owned(EXPIRE, owner)
+    let expired: Vec<(Uuid,)> = owned_as(EXPIRE, owner)
         .bind(now)
         .bind(change.number())
-        .execute(&mut *tx)
+        .fetch_all(&mut *tx)
         .await?;
-    if expired.rows_affected() > 0 {
+    let expired = raw(expired);
+    if !expired.is_empty() {
+        history::scrub(tx, owner, &expired).await?;
         recalled::withdraw(tx, owner, change, &[]).await?;
     }
-    Ok(())
+    lines::release(tx, owner, change, &expired).await
+}
+
+fn raw(rows: Vec<(Uuid,)>) -> Vec<Uuid> {
+    rows.into_iter().map(|(id,)| id).collect()
 }
 
 pub(super) async fn forget(
@@ -147,15 +168,23 @@ pub(super) async fn forget(
         .execute(&mut *tx)
         .await?;
     // A statement of its own, to see what has been buried.
-    let forgotten = owned(FORGET, owner)
+    let forgotten: Vec<(Uuid,)> = owned_as(FORGET, owner)
         .bind(&ids)
         .bind(&messages)
         .bind(what.now)
         .bind(change.number())
-        .execute(&mut *tx)
+        .fetch_all(&mut *tx)
         .await?;
+    let forgotten = raw(forgotten);
     recalled::withdraw(tx, owner, &change, &ids).await?;
-    Ok(Updated::Done(forgotten.rows_affected()))
+    history::scrub(tx, owner, &forgotten).await?;
+    lines::release(tx, owner, &change, &forgotten).await?;
+    if !forgotten.is_empty() {
+        let items = forgotten.iter().map(|id| Item::removed(MemoryId(*id)));
+        let kept = domain::Change::new(what.change, ChangeKind::Forget, what.now, items.collect());
+        history::record(tx, owner, kept).await?;
+    }
+    Ok(Updated::Done(forgotten.len() as u64))
 }
 
 /// Of what messages are said to teach, the pairs that were forgotten.
@@ -182,19 +211,80 @@ pub(super) async fn forgotten(
         .collect())
 }
 
-/// Withdraws what was learned from a session's messages from `from_seq` on. Whoever calls holds the lock of the session.
+/// Withdraws what was learned from messages of a session; what this had ended holds again. What became of the memories. Whoever calls holds the lock of the session.
 pub(super) async fn withdraw(
     tx: &mut PgConnection,
     owner: Owner,
     change: &Change,
     session: SessionId,
-    from_seq: i64,
-) -> Result<(), sqlx::Error> {
-    owned(WITHDRAW, owner)
+    range: RangeInclusive<i64>,
+) -> Result<Vec<Item>, sqlx::Error> {
+    let removed: Vec<(Uuid,)> = owned_as(WITHDRAW, owner)
         .bind(session.0)
-        .bind(from_seq)
+        .bind(*range.start())
         .bind(change.number())
+        .bind(*range.end())
+        .fetch_all(&mut *tx)
+        .await?;
+    let removed = raw(removed);
+    recalled::withdraw(tx, owner, change, &[]).await?;
+    history::scrub(tx, owner, &removed).await?;
+    let reopened = lines::ended_by(tx, owner, &removed).await?;
+    let gone = removed.iter().map(|id| Item::removed(MemoryId(*id)));
+    let mut items: Vec<Item> = gone.collect();
+    items.extend(lines::settle(tx, owner, change, reopened, None).await?);
+    Ok(items)
+}
+
+/// Removes memories, and keeps the messages behind them from teaching them again. What they had ended is not looked at.
+pub(super) async fn bury_all(
+    tx: &mut PgConnection,
+    owner: Owner,
+    change: &Change,
+    ids: &[Uuid],
+    now: Timestamp,
+) -> Result<(), sqlx::Error> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let (messages, identities): (Vec<Uuid>, Vec<&str>) = (Vec::new(), Vec::new());
+    owned(BURY, owner)
+        .bind(ids)
+        .bind(messages)
+        .bind(identities)
+        .bind(now)
         .execute(&mut *tx)
         .await?;
-    recalled::withdraw(tx, owner, change, &[]).await
+    let removed: Vec<(Uuid,)> = owned_as(REMOVE, owner)
+        .bind(ids)
+        .bind(now)
+        .bind(change.number())
+        .fetch_all(&mut *tx)
+        .await?;
+    recalled::withdraw(tx, owner, change, ids).await?;
+    history::scrub(tx, owner, &raw(removed)).await
+}
+
+/// Keeps messages from teaching again what they taught.
+pub(super) async fn bury_pairs(
+    tx: &mut PgConnection,
+    owner: Owner,
+    pairs: &[(MessageId, String)],
+    now: Timestamp,
+) -> Result<(), sqlx::Error> {
+    if pairs.is_empty() {
+        return Ok(());
+    }
+    let (messages, identities): (Vec<Uuid>, Vec<&str>) = pairs
+        .iter()
+        .map(|(message, identity)| (message.0, identity.as_str()))
+        .unzip();
+    owned(BURY, owner)
+        .bind(Vec::<Uuid>::new())
+        .bind(messages)
+        .bind(identities)
+        .bind(now)
+        .execute(tx)
+        .await?;
+    Ok(())
 }

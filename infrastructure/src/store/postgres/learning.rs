@@ -13,14 +13,16 @@ use tidemark_application::ports::memories::IndexedMemory;
 use tidemark_application::ports::store::{StoreError, StoreResult};
 use tidemark_domain::event::RecalledMemory;
 use tidemark_domain::ids::{Owner, SessionId, Timestamp};
-use tidemark_domain::memory::Layer;
+use tidemark_domain::memory::change::{self as domain, ChangeKind, Item, Op};
+use tidemark_domain::memory::conflict::{Touched, repeat_any};
+use tidemark_domain::memory::{Layer, Memory};
 use tidemark_domain::session::{Message, Session};
 use uuid::Uuid;
 
 use super::changes::Change;
 use super::rows::{MessageRow, SessionRow, message_columns, owned, owned_as, session_columns};
 use super::transaction::Abort;
-use super::{PostgresStore, forget, jobs, memories, sessions};
+use super::{PostgresStore, forget, history, jobs, lines, memories, sessions};
 
 const SNAPSHOT: &str = concat!(
     "SELECT ",
@@ -189,7 +191,17 @@ async fn commit_index(
     check(change.erase_epoch() == commit.erase_epoch)?;
     forget::expire(tx, owner, &change, commit.now).await?;
     let new = admitted(tx, owner, &commit.memories).await?;
-    memories::insert(tx, owner, &change, &new.iter().collect::<Vec<_>>()).await?;
+    let stored = memories::insert(tx, owner, &change, &new.iter().collect::<Vec<_>>()).await?;
+    let added: Vec<Memory> = (new.into_iter().map(|item| item.memory))
+        .filter(|memory| stored.contains(&memory.id.0))
+        .collect();
+    let (touched, now) = (Touched::by(&added), Some(commit.now));
+    let settled = lines::settle(tx, owner, &change, touched, now).await?;
+    let range = (commit.from_seq, commit.to_seq);
+    let kept = domain::Change::indexing(commit.change, id, range, commit.now, &added, settled);
+    if let Some(kept) = kept {
+        history::record(tx, owner, kept).await?;
+    }
     owned(MOVE_INDEX, owner)
         .bind(id.0)
         .bind(commit.to_seq)
@@ -210,21 +222,69 @@ async fn commit_consolidation(
     let change = Change::begin(tx, owner).await?;
     check(change.erase_epoch() == commit.erase_epoch)?;
     forget::expire(tx, owner, &change, commit.now).await?;
-    strengthen(tx, owner, &change, commit).await?;
+    let mut items = strengthen_all(tx, owner, &change, commit).await?;
     let mut new = admitted(tx, owner, &commit.new).await?;
     let mut said = BTreeSet::new();
-    new.retain(|item| said.insert(item.identity.clone()));
-    let identities: Vec<String> = said.into_iter().collect();
-    let (layers, now) = ([Layer::Semantic], Some(commit.now));
-    let present = memories::by_identity(tx, owner, &identities, &layers, now).await?;
-    check(present.is_empty())?;
-    memories::insert(tx, owner, &change, &new.iter().collect::<Vec<_>>()).await?;
+    new.retain(|item| item.memory.key.is_some() || said.insert(item.identity.clone()));
+    refuse_repetitions(tx, owner, &new, commit.now).await?;
+    let stored = memories::insert(tx, owner, &change, &new.iter().collect::<Vec<_>>()).await?;
+    let made = new.iter().map(|item| &item.memory);
+    items.extend(
+        made.filter(|memory| stored.contains(&memory.id.0))
+            .map(Item::created),
+    );
+    let touched = Touched::by(new.iter().map(|item| &item.memory));
+    items.extend(lines::settle(tx, owner, &change, touched, Some(commit.now)).await?);
+    let kept = domain::Change::new(commit.change, ChangeKind::Consolidation, commit.now, items)
+        .of_session(Some(id))
+        .over(commit.from_seq, commit.to_seq);
+    history::record(tx, owner, kept).await?;
     owned(MOVE_BOUNDARY, owner)
         .bind(id.0)
         .bind(commit.to_seq)
         .execute(&mut *tx)
         .await?;
     Ok(jobs::enqueue(tx, owner, id, &commit.jobs, commit.now).await?)
+}
+
+/// Refuses what would only repeat something that came after the work was decided on.
+async fn refuse_repetitions(
+    tx: &mut PgConnection,
+    owner: Owner,
+    new: &[IndexedMemory],
+    now: Timestamp,
+) -> Result<(), Abort<JobWriteError>> {
+    let (keyed, others): (Vec<_>, Vec<_>) = new.iter().partition(|item| item.memory.key.is_some());
+    let keyed: Vec<&Memory> = keyed.iter().map(|item| &item.memory).collect();
+    if let Some(touched) = Touched::by(keyed.iter().copied()) {
+        let line = lines::of(tx, owner, &touched, Some(now)).await?;
+        check(!repeat_any(&line, &keyed))?;
+    }
+    let identities: Vec<String> = others.iter().map(|item| item.identity.clone()).collect();
+    let layers = [Layer::Semantic];
+    let present = memories::by_identity(tx, owner, &identities, &layers, Some(now)).await?;
+    check(present.is_empty())
+}
+
+/// Strengthens memories, and tells what became of each.
+async fn strengthen_all(
+    tx: &mut PgConnection,
+    owner: Owner,
+    change: &Change,
+    commit: &ConsolidationCommit,
+) -> Result<Vec<Item>, Abort<JobWriteError>> {
+    let ids: Vec<Uuid> = commit.strengthened.iter().map(|s| s.id.0).collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let before = memories::by_id(tx, owner, &ids, Some(commit.now)).await?;
+    strengthen(tx, owner, change, commit).await?;
+    let after = memories::by_id(tx, owner, &ids, Some(commit.now)).await?;
+    let changed = after.iter().filter_map(|after| {
+        let before = before.iter().find(|before| before.id == after.id)?;
+        Some(Item::changed(before, after, Op::Strengthened))
+    });
+    Ok(changed.collect())
 }
 
 async fn strengthen(
@@ -234,9 +294,6 @@ async fn strengthen(
     commit: &ConsolidationCommit,
 ) -> Result<(), Abort<JobWriteError>> {
     let said_again = &commit.strengthened;
-    if said_again.is_empty() {
-        return Ok(());
-    }
     let changed: Vec<(Uuid, String)> = owned_as(STRENGTHEN, owner)
         .bind(said_again.iter().map(|s| s.id.0).collect::<Vec<_>>())
         .bind(said_again.iter().map(|s| s.version).collect::<Vec<_>>())

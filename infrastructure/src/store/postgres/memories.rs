@@ -9,16 +9,19 @@ use tidemark_application::ports::jobs::NewJob;
 use tidemark_application::ports::memories::{IndexedMemory, MemoryFilter};
 use tidemark_application::ports::sessions::CreateError;
 use tidemark_application::ports::store::{Created, Cursor, Idempotency, Page};
-use tidemark_domain::ids::{MemoryId, Owner, Timestamp};
+use tidemark_domain::ids::{ChangeId, MemoryId, Owner, Timestamp};
+use tidemark_domain::memory::change::{Change, Item, Op};
+use tidemark_domain::memory::conflict::{Touched, repeated, voiced};
+use tidemark_domain::memory::consolidation::identity;
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State};
 use uuid::Uuid;
 
-use super::changes::Change;
+use super::changes::Change as Numbered;
 use super::idempotency::{self, Reservation};
 use super::messages::page;
 use super::rows::{MemoryRow, all, memory_columns, owned, owned_as};
 use super::transaction::Abort;
-use super::{forget, jobs};
+use super::{forget, history, jobs, lines};
 
 /// Not expired at a time, or by the database's clock when none is given.
 macro_rules! unexpired {
@@ -30,6 +33,8 @@ macro_rules! unexpired {
         )
     };
 }
+
+pub(super) use unexpired;
 
 /// Passes over ids that exist or were forgotten.
 const INSERT: &str = "
@@ -94,6 +99,8 @@ const LIST: &str = concat!(
         AND ($8::text IS NULL OR strpos(lower(m.content COLLATE \"C\"), lower($8 COLLATE \"C\")) > 0)
         AND ($9::timestamptz IS NULL OR m.created_at >= $9) AND ($10::timestamptz IS NULL OR m.created_at < $10)
         AND ($11::timestamptz IS NULL OR (m.created_at, m.id) < ($11, $12::uuid))
+        AND ($14::text IS NULL OR m.key = $14)
+        AND ($15::timestamptz IS NULL OR (m.state <> 'quarantined' AND m.valid_from <= $15 AND coalesce(m.valid_to, 'infinity') > $15))
         AND ",
     unexpired!("NULL"),
     " ORDER BY m.created_at DESC, m.id DESC LIMIT $13"
@@ -108,8 +115,13 @@ const PREFERENCES: &str = concat!(
       ORDER BY m.valid_from DESC, m.id DESC LIMIT $4"
 );
 
+const VOICE: &str = "
+UPDATE memories m SET confidence = $4, valid_from = $5, version = $6, change = $7
+WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = $3";
+
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[
+    VOICE,
     INSERT,
     ADD_SOURCES,
     BY_ID,
@@ -176,15 +188,15 @@ impl<'a> From<&'a IndexedMemory> for NewRow<'a> {
     }
 }
 
-/// Stores memories with their sources and terms.
+/// Stores memories with their sources and terms; the ids of those that were.
 pub(super) async fn insert(
     tx: &mut PgConnection,
     owner: Owner,
-    change: &Change,
+    change: &Numbered,
     items: &[&IndexedMemory],
-) -> Result<(), sqlx::Error> {
+) -> Result<HashSet<Uuid>, sqlx::Error> {
     if items.is_empty() {
-        return Ok(());
+        return Ok(HashSet::new());
     }
     let rows: Vec<NewRow<'_>> = items.iter().map(|item| NewRow::from(*item)).collect();
     let stored: Vec<(Uuid,)> = owned_as(INSERT, owner)
@@ -204,7 +216,8 @@ pub(super) async fn insert(
         .iter()
         .filter(|item| stored.contains(&item.memory.id.0))
         .flat_map(|item| item.memory.sources.iter().map(|s| (item.memory.id, *s)));
-    add_sources(tx, owner, sources.collect()).await
+    add_sources(tx, owner, sources.collect()).await?;
+    Ok(stored)
 }
 
 /// Adds sources to memories that the same change has written.
@@ -309,6 +322,8 @@ pub(super) async fn list(
         .bind(after.map(|cursor| cursor.at))
         .bind(after.map(|cursor| cursor.id))
         .bind(i64::from(limit) + 1)
+        .bind(filter.key.as_deref())
+        .bind(filter.as_of)
         .fetch_all(tx)
         .await?;
     Ok(page(all(rows)?, limit))
@@ -328,15 +343,23 @@ pub(super) async fn preferences(
     all(rows)
 }
 
+/// What a caller gives, as one change.
+pub(super) struct Given {
+    pub(super) items: Vec<IndexedMemory>,
+    pub(super) jobs: Vec<NewJob>,
+    pub(super) change: ChangeId,
+    pub(super) idempotency: Option<Idempotency>,
+    pub(super) now: Timestamp,
+}
+
 /// Stores what a caller gives, but nothing that is remembered already.
 pub(super) async fn remember(
     tx: &mut PgConnection,
     owner: Owner,
-    (items, jobs): (&[IndexedMemory], &[NewJob]),
-    key: Option<&Idempotency>,
-    now: Timestamp,
+    given: &Given,
 ) -> Result<Created<Vec<Memory>>, Abort<CreateError>> {
-    let wanted: Vec<Uuid> = items.iter().map(|item| item.memory.id.0).collect();
+    let (key, now) = (given.idempotency.as_ref(), given.now);
+    let wanted: Vec<Uuid> = given.items.iter().map(|item| item.memory.id.0).collect();
     match idempotency::reserve(tx, owner, key, &wanted, now).await? {
         Reservation::Made => {}
         Reservation::Mismatch => return Err(Abort::Decided(CreateError::IdempotencyMismatch)),
@@ -347,28 +370,10 @@ pub(super) async fn remember(
             });
         }
     }
-    let change = Change::begin(tx, owner).await?;
+    let change = Numbered::begin(tx, owner).await?;
     forget::expire(tx, owner, &change, now).await?;
-    let identities: Vec<String> = items.iter().map(|item| item.identity.clone()).collect();
-    // What was said in a conversation with the same words is not what the caller gave: only the same layer is the same memory.
-    let known = by_identity(tx, owner, &identities, Layer::ALL, Some(now)).await?;
-    let mut known: HashMap<(String, Layer), Uuid> = known
-        .into_iter()
-        .map(|(identity, memory)| ((identity, memory.layer), memory.id.0))
-        .collect();
-    let mut new = Vec::new();
-    let mut ids = Vec::with_capacity(items.len());
-    for item in items {
-        let id = known
-            .entry((item.identity.clone(), item.memory.layer))
-            .or_insert_with(|| {
-                new.push(item);
-                item.memory.id.0
-            });
-        ids.push(*id);
-    }
-    insert(tx, owner, &change, &new).await?;
-    jobs::enqueue_for_owner(tx, owner, jobs, now).await?;
+    let ids = keep(tx, owner, &change, given).await?;
+    jobs::enqueue_for_owner(tx, owner, &given.jobs, now).await?;
     if ids != wanted {
         idempotency::rename(tx, owner, key, &ids, now).await?;
     }
@@ -376,6 +381,85 @@ pub(super) async fn remember(
         value: in_order(by_id(tx, owner, &ids, Some(now)).await?, &ids),
         replayed: false,
     })
+}
+
+/// Stores what is new, settles the keys, and keeps the change if there is one. The ids of what was given, or is there in its place.
+async fn keep(
+    tx: &mut PgConnection,
+    owner: Owner,
+    change: &Numbered,
+    given: &Given,
+) -> Result<Vec<Uuid>, sqlx::Error> {
+    let now = Some(given.now);
+    let touched = Touched::by(given.items.iter().map(|item| &item.memory));
+    let mut known = match &touched {
+        Some(touched) => lines::of(tx, owner, touched, now).await?,
+        None => Vec::new(),
+    };
+    // What was said in a conversation with the same words is not what the caller gave: only the same layer is the same memory.
+    let unkeyed = given.items.iter().filter(|item| item.memory.key.is_none());
+    let identities: Vec<String> = unkeyed.map(|item| item.identity.clone()).collect();
+    if !identities.is_empty() {
+        let found = by_identity(tx, owner, &identities, Layer::ALL, now).await?;
+        known.extend(found.into_iter().map(|(_, memory)| memory));
+    }
+    let mut new = Vec::new();
+    let mut voices: Vec<(Memory, Memory)> = Vec::new();
+    let mut ids = Vec::with_capacity(given.items.len());
+    for item in &given.items {
+        let present = if item.memory.key.is_some() {
+            repeated(&known, &item.memory)
+        } else {
+            known.iter().find(|memory| {
+                memory.layer == item.memory.layer && identity(memory) == item.identity
+            })
+        };
+        let Some(present) = present.cloned() else {
+            known.push(item.memory.clone());
+            ids.push(item.memory.id.0);
+            new.push(item);
+            continue;
+        };
+        ids.push(present.id.0);
+        if let Some(voiced) = voiced(&present, &item.memory) {
+            known.retain(|memory| memory.id != present.id);
+            known.push(voiced.clone());
+            voices.push((present, voiced));
+        }
+    }
+    let stored = insert(tx, owner, change, &new).await?;
+    let made = new.iter().map(|item| &item.memory);
+    let made = made.filter(|memory| stored.contains(&memory.id.0));
+    let mut done: Vec<Item> = made.map(Item::created).collect();
+    for (before, after) in voices {
+        voice(tx, owner, change, &after).await?;
+        done.push(Item::changed(&before, &after, Op::Strengthened));
+    }
+    done.extend(lines::settle(tx, owner, change, touched, now).await?);
+    if !done.is_empty() {
+        let memories = given.items.iter().map(|item| &item.memory);
+        let kept = Change::adding(given.change, memories, given.now, done);
+        history::record(tx, owner, kept).await?;
+    }
+    Ok(ids)
+}
+
+/// Stores that a memory was said once more.
+async fn voice(
+    tx: &mut PgConnection,
+    owner: Owner,
+    change: &Numbered,
+    memory: &Memory,
+) -> Result<(), sqlx::Error> {
+    owned(VOICE, owner)
+        .bind(memory.id.0)
+        .bind(memory.confidence)
+        .bind(memory.valid_from)
+        .bind(memory.version)
+        .bind(change.number())
+        .execute(tx)
+        .await?;
+    Ok(())
 }
 
 /// The memories in the order of the ids, as often as these name them.

@@ -7,12 +7,13 @@ use tidemark_application::ports::memories::{
 };
 use tidemark_application::ports::sessions::{CreateError, Updated};
 use tidemark_application::ports::store::{Created, Cursor, Idempotency, Page, StoreResult};
-use tidemark_domain::ids::{MemoryId, MessageId, Owner, Timestamp};
+use tidemark_domain::ids::{ChangeId, MemoryId, MessageId, Owner, Timestamp};
+use tidemark_domain::memory::conflict::Touched;
 use tidemark_domain::memory::{Layer, Memory};
 use tidemark_domain::session::Message;
 use uuid::Uuid;
 
-use super::{PostgresStore, changes, forget, memories, messages};
+use super::{PostgresStore, changes, forget, lines, memories, messages};
 
 fn raw(ids: &[MemoryId]) -> Vec<Uuid> {
     ids.iter().map(|id| id.0).collect()
@@ -25,18 +26,29 @@ impl MemoryRepository for PostgresStore {
         owner: Owner,
         items: Vec<IndexedMemory>,
         jobs: Vec<NewJob>,
+        change: ChangeId,
         idempotency: Option<Idempotency>,
         now: Timestamp,
     ) -> Result<Created<Vec<Memory>>, CreateError> {
+        let given = memories::Given {
+            items,
+            jobs,
+            change,
+            idempotency,
+            now,
+        };
         self.database
-            .write(
-                owner.tenant,
-                (items, jobs, idempotency),
-                move |tx, (items, jobs, key)| {
-                    let given = (items.as_slice(), jobs.as_slice());
-                    Box::pin(memories::remember(tx, owner, given, key.as_ref(), now))
-                },
-            )
+            .write(owner.tenant, given, move |tx, given| {
+                Box::pin(memories::remember(tx, owner, given))
+            })
+            .await
+    }
+
+    async fn memories_by_key(&self, owner: Owner, touched: &Touched) -> StoreResult<Vec<Memory>> {
+        self.database
+            .read(owner.tenant, touched.clone(), move |tx, touched| {
+                Box::pin(async move { Ok(lines::of(tx, owner, touched, None).await?) })
+            })
             .await
     }
 

@@ -9,11 +9,14 @@
 //! operation: a statement as a constant (and in its module's `STATEMENTS`), a function on a connection, and a method that runs it.
 
 mod changes;
+mod edits;
 mod embeddings;
 mod forget;
+mod history;
 mod idempotency;
 mod jobs;
 mod learning;
+mod lines;
 mod memories;
 mod memory_port;
 mod messages;

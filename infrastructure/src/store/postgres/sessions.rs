@@ -2,15 +2,14 @@
 
 use async_trait::async_trait;
 use sqlx::PgConnection;
-use tidemark_application::ports::jobs::NewJob;
 use tidemark_application::ports::sessions::{
-    CreateError, ImportError, ImportedMessage, NewSession, SessionChange, SessionRepository,
-    Updated,
+    CreateError, ImportError, NewImport, NewSession, SessionChange, SessionRepository, Updated,
 };
 use tidemark_application::ports::store::{
     Created, Cursor, Idempotency, Page, StoreError, StoreResult,
 };
 use tidemark_domain::ids::{Owner, SessionId, Timestamp};
+use tidemark_domain::memory::change as domain;
 use tidemark_domain::session::{MemoryMode, Message, Session};
 use uuid::Uuid;
 
@@ -20,7 +19,7 @@ use super::idempotency::{self, Reservation};
 use super::messages::{self, Draft, page};
 use super::rows::{SessionRow, all, owned, owned_as, session_columns};
 use super::transaction::Abort;
-use super::{forget, jobs, owners, turns};
+use super::{forget, history, jobs, owners, turns};
 
 const FIND: &str = concat!(
     "SELECT ",
@@ -194,28 +193,21 @@ async fn delete(
     if forget {
         owners::raise_epoch(tx, owner).await?;
         let change = Change::begin(tx, owner).await?;
-        forget::withdraw(tx, owner, &change, id, 1).await?;
+        forget::withdraw(tx, owner, &change, id, 1..=i64::MAX).await?;
+        history::drop_of_session(tx, owner, id).await?;
     }
     let deleted = owned(DELETE, owner).bind(id.0).execute(tx).await?;
     Ok(deleted.rows_affected() == 1)
-}
-
-/// An import, as it is handed to its task.
-struct Import {
-    messages: Vec<ImportedMessage>,
-    jobs: Vec<NewJob>,
-    idempotency: Option<Idempotency>,
-    now: Timestamp,
 }
 
 async fn import(
     tx: &mut PgConnection,
     owner: Owner,
     id: SessionId,
-    import: &Import,
+    import: &NewImport,
+    key: Option<&Idempotency>,
 ) -> Result<Created<Vec<Message>>, Abort<ImportError>> {
     let ids: Vec<Uuid> = import.messages.iter().map(|m| m.id.0).collect();
-    let key = import.idempotency.as_ref();
     let reservation = idempotency::reserve(tx, owner, key, &ids, import.now).await?;
     if matches!(reservation, Reservation::Mismatch) {
         return Err(Abort::Decided(ImportError::IdempotencyMismatch));
@@ -235,6 +227,9 @@ async fn import(
     let drafts: Vec<Draft<'_>> = import.messages.iter().map(Draft::imported).collect();
     let value = messages::append(tx, owner, id, None, &drafts, import.now).await?;
     jobs::enqueue(tx, owner, id, &import.jobs, import.now).await?;
+    if let Some(kept) = domain::Change::importing(import.change, &value, import.now) {
+        history::record(tx, owner, kept).await?;
+    }
     Ok(Created {
         value,
         replayed: false,
@@ -346,20 +341,12 @@ impl SessionRepository for PostgresStore {
         &self,
         owner: Owner,
         id: SessionId,
-        messages: Vec<ImportedMessage>,
-        jobs: Vec<NewJob>,
+        new: NewImport,
         idempotency: Option<Idempotency>,
-        now: Timestamp,
     ) -> Result<Created<Vec<Message>>, ImportError> {
-        let input = Import {
-            messages,
-            jobs,
-            idempotency,
-            now,
-        };
         self.database
-            .write(owner.tenant, input, move |tx, input| {
-                Box::pin(import(tx, owner, id, input))
+            .write(owner.tenant, (new, idempotency), move |tx, (new, key)| {
+                Box::pin(import(tx, owner, id, new, key.as_ref()))
             })
             .await
     }

@@ -9,15 +9,19 @@ use tidemark_application::ports::learning::{
 };
 use tidemark_application::ports::memories::IndexedMemory;
 use tidemark_application::ports::store::StoreResult;
-use tidemark_domain::ids::{Owner, SessionId, Timestamp};
+use tidemark_domain::ids::{MemoryId, Owner, SessionId, Timestamp};
+use tidemark_domain::memory::Memory;
+use tidemark_domain::memory::change::{self as domain, ChangeKind, Item, Op};
+use tidemark_domain::memory::conflict::{Touched, repeat_any};
 
 use super::changes::Change;
 use super::errors::store_error;
+use super::memories::lines;
 use super::messages::message_columns;
 use super::rows::{self, Row, fingerprint, micros, owned};
 use super::sessions::session_columns;
 use super::statements::statements;
-use super::{SqliteStore, jobs, memories, owners};
+use super::{SqliteStore, history, jobs, memories, owners};
 
 statements! {
     /// While a turn runs nobody else appends, so what lies before its first message is closed.
@@ -99,22 +103,31 @@ async fn index(
         commit.to_seq,
     )
     .await?;
-    let job = &claim.job;
+    let (job, session) = (&claim.job, claim.session()?);
     let change = &Change::begin(connection, job.owner).await?;
     memories::expire(connection, job.owner, change, commit.now).await?;
+    let mut added = Vec::new();
     for memory in commit.memories {
-        if let Some(memory) = teachable(connection, job.owner, memory).await? {
-            memories::add(connection, job.owner, change, &memory).await?;
+        if let Some(item) = teachable(connection, job.owner, memory).await?
+            && memories::add(connection, job.owner, change, &item).await?
+        {
+            added.push(item.memory);
         }
     }
-    jobs::enqueue(
-        connection,
-        job.owner,
-        claim.session()?,
-        &commit.jobs,
+    let touched = Touched::by(&added);
+    let settled = lines::settle(connection, job.owner, change, touched, Some(commit.now)).await?;
+    let kept = domain::Change::indexing(
+        commit.change,
+        session,
+        (commit.from_seq, commit.to_seq),
         commit.now,
-    )
-    .await?;
+        &added,
+        settled,
+    );
+    if let Some(kept) = kept {
+        history::record(connection, job.owner, kept).await?;
+    }
+    jobs::enqueue(connection, job.owner, session, &commit.jobs, commit.now).await?;
     Ok(())
 }
 
@@ -152,7 +165,7 @@ async fn teachable(
     Ok((!forgotten).then_some(item))
 }
 
-/// New memories as they may be stored: each identity once.
+/// New memories as they may be stored; what has no key, each identity once.
 async fn admitted(
     connection: &mut SqliteConnection,
     owner: Owner,
@@ -160,51 +173,88 @@ async fn admitted(
 ) -> StoreResult<Vec<IndexedMemory>> {
     let mut admitted: Vec<IndexedMemory> = Vec::with_capacity(new.len());
     for item in new {
-        if let Some(item) = teachable(connection, owner, item).await?
-            && !admitted.iter().any(|a| a.identity == item.identity)
-        {
+        let twice =
+            item.memory.key.is_none() && admitted.iter().any(|a| a.identity == item.identity);
+        if !twice && let Some(item) = teachable(connection, owner, item).await? {
             admitted.push(item);
         }
     }
     Ok(admitted)
 }
 
+/// Refuses what would only repeat something that came after the work was decided on.
+async fn refuse_repetitions(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    new: &[IndexedMemory],
+    now: Timestamp,
+) -> Result<(), JobWriteError> {
+    let (keyed, others): (Vec<_>, Vec<_>) = new.iter().partition(|item| item.memory.key.is_some());
+    let identities: Vec<String> = others.iter().map(|item| item.identity.clone()).collect();
+    let keyed: Vec<&Memory> = keyed.iter().map(|item| &item.memory).collect();
+    let line = match Touched::by(keyed.iter().copied()) {
+        Some(touched) => lines::of(&mut *connection, owner, &touched, Some(now)).await?,
+        None => Vec::new(),
+    };
+    let moved = repeat_any(&line, &keyed)
+        || memories::any_current(connection, owner, &identities, now).await?;
+    if moved {
+        Err(JobWriteError::Conflict)
+    } else {
+        Ok(())
+    }
+}
+
+/// Strengthens memories, and tells what became of each.
+async fn strengthen_all(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    change: &Change,
+    commit: &ConsolidationCommit,
+) -> Result<Vec<Item>, JobWriteError> {
+    let ids: Vec<MemoryId> = commit.strengthened.iter().map(|s| s.id).collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let before = memories::by_ids(&mut *connection, owner, &ids, Some(commit.now)).await?;
+    for strengthened in &commit.strengthened {
+        strengthen(connection, owner, change, strengthened.clone()).await?;
+    }
+    let after = memories::by_ids(&mut *connection, owner, &ids, Some(commit.now)).await?;
+    let changed = after.iter().filter_map(|after| {
+        let before = before.iter().find(|before| before.id == after.id)?;
+        Some(Item::changed(before, after, Op::Strengthened))
+    });
+    Ok(changed.collect())
+}
+
 async fn consolidate(
     connection: &mut SqliteConnection,
     claim: ClaimedJob,
-    commit: ConsolidationCommit,
+    mut commit: ConsolidationCommit,
 ) -> Result<(), JobWriteError> {
     begin(connection, &claim, commit.erase_epoch).await?;
-    move_cursor(
-        connection,
-        MOVE_BOUNDARY,
-        &claim,
-        commit.from_seq,
-        commit.to_seq,
-    )
-    .await?;
-    let job = &claim.job;
-    let change = &Change::begin(connection, job.owner).await?;
-    memories::expire(connection, job.owner, change, commit.now).await?;
-    for strengthened in commit.strengthened {
-        strengthen(connection, job.owner, change, strengthened).await?;
-    }
-    let new = admitted(connection, job.owner, commit.new).await?;
-    let identities: Vec<String> = new.iter().map(|item| item.identity.clone()).collect();
-    if memories::any_current(connection, job.owner, &identities, commit.now).await? {
-        return Err(JobWriteError::Conflict);
-    }
+    let (from, to) = (commit.from_seq, commit.to_seq);
+    move_cursor(connection, MOVE_BOUNDARY, &claim, from, to).await?;
+    let (owner, session, now) = (claim.job.owner, claim.session()?, commit.now);
+    let change = &Change::begin(connection, owner).await?;
+    memories::expire(connection, owner, change, now).await?;
+    let mut items = strengthen_all(connection, owner, change, &commit).await?;
+    let new = std::mem::take(&mut commit.new);
+    let new = admitted(connection, owner, new).await?;
+    refuse_repetitions(connection, owner, &new, now).await?;
     for item in &new {
-        memories::add(connection, job.owner, change, item).await?;
+        if memories::add(connection, owner, change, item).await? {
+            items.push(Item::created(&item.memory));
+        }
     }
-    jobs::enqueue(
-        connection,
-        job.owner,
-        claim.session()?,
-        &commit.jobs,
-        commit.now,
-    )
-    .await?;
+    let touched = Touched::by(new.iter().map(|item| &item.memory));
+    items.extend(lines::settle(connection, owner, change, touched, Some(now)).await?);
+    let kept = domain::Change::new(commit.change, ChangeKind::Consolidation, now, items)
+        .of_session(Some(session))
+        .over(from, to);
+    history::record(connection, owner, kept).await?;
+    jobs::enqueue(connection, owner, session, &commit.jobs, now).await?;
     Ok(())
 }
 

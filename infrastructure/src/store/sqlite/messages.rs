@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use sqlx::{SqliteConnection, SqlitePool};
-use tidemark_application::ports::jobs::NewJob;
-use tidemark_application::ports::sessions::{ImportError, ImportedMessage};
+use tidemark_application::ports::sessions::{ImportError, NewImport};
 use tidemark_application::ports::store::{Created, Idempotency, Page, StoreResult};
 use tidemark_application::ports::turns::NewMessage;
 use tidemark_domain::ids::{MessageId, Owner, SessionId, Timestamp, TurnId};
+use tidemark_domain::memory::change::Change;
 use tidemark_domain::session::Message;
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ use super::errors::{corrupt, store_error};
 use super::idempotency::{self, Earlier};
 use super::rows::{self, Row, hex_list, json, micros, owned};
 use super::statements::statements;
-use super::{jobs, sessions};
+use super::{history, jobs, sessions};
 
 macro_rules! message_columns {
     () => {
@@ -128,11 +128,10 @@ pub(super) async fn import(
     connection: &mut SqliteConnection,
     owner: Owner,
     session: SessionId,
-    imported: Vec<ImportedMessage>,
-    new_jobs: Vec<NewJob>,
+    import: NewImport,
     key: Option<Idempotency>,
-    now: Timestamp,
 ) -> Result<Created<Vec<Message>>, ImportError> {
+    let now = import.now;
     let earlier = idempotency::earlier(connection, owner, key.as_ref(), now).await?;
     if matches!(earlier, Earlier::Mismatch) {
         return Err(ImportError::IdempotencyMismatch);
@@ -150,7 +149,7 @@ pub(super) async fn import(
     if is_running(connection, owner, session).await? {
         return Err(ImportError::SessionBusy);
     }
-    let messages = imported
+    let messages = (import.messages)
         .into_iter()
         .map(|m| Message {
             id: m.id,
@@ -168,7 +167,10 @@ pub(super) async fn import(
         })
         .collect();
     let value = append(connection, owner, session, messages, now).await?;
-    jobs::enqueue(connection, owner, session, &new_jobs, now).await?;
+    jobs::enqueue(connection, owner, session, &import.jobs, now).await?;
+    if let Some(kept) = Change::importing(import.change, &value, now) {
+        history::record(connection, owner, kept).await?;
+    }
     let ids: Vec<Uuid> = value.iter().map(|m| m.id.0).collect();
     idempotency::record(connection, owner, key.as_ref(), &ids, now).await?;
     Ok(Created {

@@ -4,8 +4,10 @@
 //! see what has been committed. A lock beside the file refuses a second process, so at the start no lease can belong to anybody.
 
 mod changes;
+mod edits;
 mod embeddings;
 mod errors;
+mod history;
 mod idempotency;
 mod jobs;
 mod learning;

@@ -2,10 +2,8 @@
 
 use async_trait::async_trait;
 use sqlx::{SqliteConnection, SqliteExecutor};
-use tidemark_application::ports::jobs::NewJob;
 use tidemark_application::ports::sessions::{
-    CreateError, ImportError, ImportedMessage, NewSession, SessionChange, SessionRepository,
-    Updated,
+    CreateError, ImportError, NewImport, NewSession, SessionChange, SessionRepository, Updated,
 };
 use tidemark_application::ports::store::{Created, Cursor, Idempotency, Page, StoreResult};
 use tidemark_domain::ids::{Owner, SessionId, Timestamp};
@@ -16,7 +14,7 @@ use super::errors::{corrupt, store_error};
 use super::idempotency::{self, Earlier};
 use super::rows::{self, json, micros, owned};
 use super::statements::statements;
-use super::{SqliteStore, memories, messages};
+use super::{SqliteStore, history, memories, messages};
 
 macro_rules! session_columns {
     () => {
@@ -209,7 +207,8 @@ async fn remove(
         .map_err(store_error)?;
     let existed = removed.rows_affected() == 1;
     if existed && forget {
-        memories::withdraw(connection, owner, id, 1).await?;
+        memories::withdraw(connection, owner, id, 1..=i64::MAX).await?;
+        history::drop_of_session(connection, owner, id).await?;
     }
     Ok(existed)
 }
@@ -294,23 +293,11 @@ impl SessionRepository for SqliteStore {
         &self,
         owner: Owner,
         id: SessionId,
-        imported: Vec<ImportedMessage>,
-        jobs: Vec<NewJob>,
+        import: NewImport,
         idempotency: Option<Idempotency>,
-        now: Timestamp,
     ) -> Result<Created<Vec<Message>>, ImportError> {
         self.writer
-            .write(move |c| {
-                Box::pin(messages::import(
-                    c,
-                    owner,
-                    id,
-                    imported,
-                    jobs,
-                    idempotency,
-                    now,
-                ))
-            })
+            .write(move |c| Box::pin(messages::import(c, owner, id, import, idempotency)))
             .await
     }
 }

@@ -157,6 +157,8 @@ impl Fixture {
 
 fn all_statements() -> Vec<&'static str> {
     [
+        edits::STATEMENTS,
+        history::STATEMENTS,
         idempotency::STATEMENTS,
         jobs::STATEMENTS,
         learning::STATEMENTS,

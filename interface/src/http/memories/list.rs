@@ -48,6 +48,15 @@ pub struct ListMemoriesParams {
     /// Only stored before.
     #[validate(custom(function = "calendar_time"))]
     pub created_to: Option<DateTime<Utc>>,
+    /// Only of this key.
+    #[validate(
+        length(max = 200, message = "must be at most 200 characters"),
+        custom(function = "no_nul")
+    )]
+    pub key: Option<String>,
+    /// Only those that held at that time, in whatever state they are now; what waits for confirmation never held.
+    #[validate(custom(function = "calendar_time"))]
+    pub as_of: Option<DateTime<Utc>>,
     /// The most items, 1–100; 20 when not said.
     #[validate(range(min = 1, max = 100, message = "must be 1 to 100"))]
     pub limit: Option<u32>,
@@ -101,6 +110,8 @@ pub async fn list_memories(
         text: params.text.filter(|t| !t.is_empty()),
         created_from: params.created_from,
         created_to: params.created_to,
+        key: params.key.filter(|key| !key.is_empty()),
+        as_of: params.as_of,
     };
     let page = app
         .store

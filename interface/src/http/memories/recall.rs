@@ -110,6 +110,12 @@ pub struct RecallQuery {
     /// The time to judge by; now when not said.
     #[validate(custom(function = "calendar_time"))]
     pub now: Option<DateTime<Utc>>,
+    /// Tell what held at that time instead of what holds now.
+    #[validate(custom(function = "calendar_time"))]
+    pub as_of: Option<DateTime<Utc>>,
+    /// Also tell what has faded and is archived.
+    #[serde(default)]
+    pub include_archived: bool,
     /// The most tokens the recalled lines may take; 2,000 when not said.
     #[validate(range(min = 1, max = 100_000, message = "must be 1 to 100000"))]
     #[schema(minimum = 1, maximum = 100_000)]
@@ -240,6 +246,8 @@ fn request(asked: RecallQuery) -> Result<RecallRequest, Problem> {
         profile: asked.profile.map(Into::into),
         min_score: asked.min_score,
         now: asked.now,
+        as_of: asked.as_of,
+        archived: asked.include_archived,
         token_budget: asked
             .token_budget
             .map_or(defaults.token_budget, |t| t as usize),

@@ -19,7 +19,7 @@ use crate::problem::{Problem, ProblemDocument};
 /// Export a user
 ///
 /// Everything that is kept of the user, as JSON Lines. Each line is an object whose `type` says what it is: `user`, then `session`,
-/// `message`, `turn`, `memory`, `tombstone`, `job` and `idempotency_key`, each as its own operation shows it, then `end` with the number
+/// `message`, `turn`, `memory`, `change`, `tombstone`, `job` and `idempotency_key`, each as its own operation shows it, then `end` with the number
 /// of `records`. An export that breaks off has no end. What is written meanwhile may be in it. With `Accept: text/plain` it is declared so.
 #[utoipa::path(
     post,

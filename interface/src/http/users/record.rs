@@ -5,6 +5,7 @@ use serde::Serialize;
 use tidemark_application::ports::users::Record;
 use uuid::Uuid;
 
+use crate::http::changes::view::ChangeView;
 use crate::http::jobs::view::JobView;
 use crate::http::memories::view::MemoryView;
 use crate::http::messages::view::MessageView;
@@ -25,6 +26,8 @@ pub enum Line {
     Turn(TurnLine),
     /// A memory in any state, with its sources.
     Memory(MemoryView),
+    /// What was done to memories.
+    Change(ChangeView),
     /// Something that was forgotten.
     Tombstone(TombstoneLine),
     /// Derived work that is not done.
@@ -111,6 +114,7 @@ impl From<Record> for Line {
                 turn: (*turn).into(),
             }),
             Record::Memory(memory) => Self::Memory((*memory).into()),
+            Record::Change(change) => Self::Change((*change).into()),
             Record::Tombstone(tombstone) => Self::Tombstone(TombstoneLine {
                 id: tombstone.subject,
                 forgotten_at: tombstone.forgotten_at,

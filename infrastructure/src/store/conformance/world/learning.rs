@@ -111,6 +111,7 @@ impl World {
             from_seq: snapshot.session.indexed_seq,
             to_seq: snapshot.last_closed,
             memories: memories.into_iter().map(indexed).collect(),
+            change: self.ids.change(),
             jobs: Vec::new(),
             now: self.now(),
         }
@@ -129,6 +130,7 @@ impl World {
             to_seq: snapshot.last_closed,
             new: new.into_iter().map(indexed).collect(),
             strengthened: Vec::new(),
+            change: self.ids.change(),
             jobs: Vec::new(),
             now: self.now(),
         }
@@ -190,7 +192,14 @@ impl World {
     pub(in crate::store::conformance) async fn remembered(&self, memory: Memory) -> Memory {
         let items = vec![indexed(memory)];
         self.store
-            .remember(self.owner, items, Vec::new(), None, self.now())
+            .remember(
+                self.owner,
+                items,
+                Vec::new(),
+                self.ids.change(),
+                None,
+                self.now(),
+            )
             .await
             .unwrap()
             .value
@@ -206,6 +215,7 @@ impl World {
             fresh: false,
             echoes: Vec::new(),
             buried: Vec::new(),
+            change: self.ids.change(),
             now: self.now(),
         }
     }

@@ -6,8 +6,9 @@ use tidemark_application::ports::store::StoreError;
 
 use super::super::testing::TestDatabase;
 use super::super::{
-    ConnectError, PostgresStore, SchemaMismatch, changes, embeddings, forget, idempotency, jobs,
-    learning, memories, messages, owners, recalled, schema, sessions, turns, users,
+    ConnectError, PostgresStore, SchemaMismatch, changes, edits, embeddings, forget, history,
+    idempotency, jobs, learning, lines, memories, messages, owners, recalled, schema, sessions,
+    turns, users,
 };
 
 fn statements() -> Vec<&'static str> {
@@ -18,6 +19,9 @@ fn statements() -> Vec<&'static str> {
         idempotency::STATEMENTS,
         jobs::STATEMENTS,
         learning::STATEMENTS,
+        edits::STATEMENTS,
+        history::STATEMENTS,
+        lines::STATEMENTS,
         memories::STATEMENTS,
         messages::STATEMENTS,
         owners::STATEMENTS,
@@ -68,7 +72,7 @@ fn no_statement_writes_memories_without_the_number_of_the_change() {
         );
         written += removals;
     }
-    assert_eq!(written, 7);
+    assert_eq!(written, 12);
 }
 
 #[test]
@@ -205,6 +209,8 @@ async fn no_statistics_are_kept_of_what_people_say() {
     .unwrap();
     // Names of the program's own, hashes and numbers.
     let harmless = [
+        "change_items.op",
+        "changes.kind",
         "embedding_marks.model",
         "erasures.removed",
         "idempotency.body_hash",

@@ -13,7 +13,9 @@ use tidemark_application::ports::turns::{
     AcceptTurn, CommitTurn, NewMessage, Started, TurnRepository, TurnSession,
 };
 use tidemark_application::ports::users::UserRepository;
-use tidemark_domain::ids::{JobId, MemoryId, MessageId, Owner, SessionId, TenantId, TurnId};
+use tidemark_domain::ids::{
+    ChangeId, JobId, MemoryId, MessageId, Owner, SessionId, TenantId, TurnId,
+};
 use tidemark_domain::memory::embedding::Embedding;
 use tidemark_domain::memory::index::Document;
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State, Trust};
@@ -175,6 +177,7 @@ pub(super) async fn fill(store: &PostgresStore, tenant: TenantId) -> Owner {
                 from_seq: 0,
                 to_seq: 2,
                 memories: vec![kept, forgotten],
+                change: ChangeId(new_id()),
                 jobs: vec![job(JobKind::Consolidate)],
                 now: now(),
             },
@@ -187,6 +190,7 @@ pub(super) async fn fill(store: &PostgresStore, tenant: TenantId) -> Owner {
         fresh: false,
         echoes: Vec::new(),
         buried: Vec::new(),
+        change: ChangeId(new_id()),
         now: now(),
     };
     let forgotten = store.forget(owner, forgetting).await.unwrap();
@@ -375,6 +379,7 @@ async fn work_decided_on_a_branch_that_was_replaced_is_refused() {
                 from_seq: snapshot.session.indexed_seq,
                 to_seq: 2,
                 memories: vec![memory("from the old branch", vec![source])],
+                change: ChangeId(new_id()),
                 jobs: Vec::new(),
                 now: now(),
             },

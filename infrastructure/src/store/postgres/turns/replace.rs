@@ -70,7 +70,7 @@ pub(super) async fn replace(
     // Work that was decided on these messages is still under way.
     owners::raise_epoch(tx, owner).await?;
     let change = Change::begin(tx, owner).await?;
-    forget::withdraw(tx, owner, &change, session, first_seq).await?;
+    forget::withdraw(tx, owner, &change, session, first_seq..=i64::MAX).await?;
     owned(REWIND, owner)
         .bind(session.0)
         .bind(first_seq)

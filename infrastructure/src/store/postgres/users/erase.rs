@@ -44,6 +44,8 @@ pub(in super::super) const DELETIONS: &[(&str, &str)] = deletions![
     "memories",
     "memory_removals",
     "tombstones",
+    "change_items",
+    "changes",
     "idempotency",
     "sessions",
     "owners"

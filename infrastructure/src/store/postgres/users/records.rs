@@ -5,6 +5,7 @@ use tidemark_application::ports::users::{Part, Place, Record, Tombstone, UsedKey
 use tidemark_domain::ids::{Owner, Timestamp};
 use uuid::Uuid;
 
+use super::super::history;
 use super::super::rows::{
     JobRow, MemoryRow, MessageRow, SessionRow, TurnRow, job_columns, memory_columns,
     message_columns, owned_as, session_columns, turn_columns,
@@ -94,6 +95,11 @@ pub(super) async fn read(
             rows.into_iter()
                 .map(|row| Ok(Record::Memory(Box::new(row.try_into()?))))
                 .collect()
+        }
+        Part::Changes => {
+            let changes = history::after(tx, owner, after.id, limit).await?;
+            let changes = changes.into_iter().map(Box::new);
+            Ok(changes.map(Record::Change).collect())
         }
         Part::Jobs => {
             let rows: Vec<JobRow> = behind!(JOBS);

@@ -1,5 +1,6 @@
 //! Memories: kept and found, never ordered by worth.
 
+pub(super) mod lines;
 mod read;
 mod remember;
 mod remove;
@@ -12,12 +13,13 @@ use tidemark_application::ports::memories::{
 };
 use tidemark_application::ports::sessions::{CreateError, Updated};
 use tidemark_application::ports::store::{Created, Cursor, Idempotency, Page, StoreResult};
-use tidemark_domain::ids::{MemoryId, MessageId, Owner, Timestamp};
+use tidemark_domain::ids::{ChangeId, MemoryId, MessageId, Owner, Timestamp};
 use tidemark_domain::memory::Memory;
+use tidemark_domain::memory::conflict::Touched;
 use tidemark_domain::session::Message;
 
-pub(super) use self::read::any_current;
-pub(super) use self::remove::{expire, withdraw};
+pub(super) use self::read::{any_current, by_ids};
+pub(super) use self::remove::{bury_all, bury_pairs, expire, withdraw};
 pub(super) use self::write::{add, add_sources, teaching};
 use super::{SqliteStore, changes, messages};
 
@@ -35,6 +37,7 @@ pub(super) use memory_columns;
 #[cfg(test)]
 pub(super) fn all_statements() -> Vec<&'static str> {
     [
+        lines::STATEMENTS,
         read::STATEMENTS,
         remember::STATEMENTS,
         remove::STATEMENTS,
@@ -50,20 +53,23 @@ impl MemoryRepository for SqliteStore {
         owner: Owner,
         items: Vec<IndexedMemory>,
         jobs: Vec<NewJob>,
+        change: ChangeId,
         idempotency: Option<Idempotency>,
         now: Timestamp,
     ) -> Result<Created<Vec<Memory>>, CreateError> {
+        let given = remember::Given {
+            items,
+            jobs,
+            change,
+            now,
+        };
         self.writer
-            .write(move |c| {
-                Box::pin(remember::remember(
-                    c,
-                    owner,
-                    (items, jobs),
-                    idempotency,
-                    now,
-                ))
-            })
+            .write(move |c| Box::pin(remember::remember(c, owner, given, idempotency)))
             .await
+    }
+
+    async fn memories_by_key(&self, owner: Owner, touched: &Touched) -> StoreResult<Vec<Memory>> {
+        lines::of(&self.readers, owner, touched, None).await
     }
 
     async fn memories(&self, owner: Owner, ids: &[MemoryId]) -> StoreResult<Vec<Memory>> {

@@ -27,6 +27,8 @@ macro_rules! unexpired {
     };
 }
 
+pub(super) use unexpired;
+
 statements! {
     BY_IDS = concat!("SELECT ", memory_columns!(), " FROM memories m \
                       WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.id IN (SELECT unhex(value) FROM json_each(?3)) AND ",
@@ -39,7 +41,9 @@ statements! {
                     AND (?9 IS NULL OR m.session_id = ?9 OR EXISTS (SELECT 1 FROM memory_sources l \
                         WHERE l.tenant_id = ?1 AND l.owner_id = ?2 AND l.memory_id = m.id AND +l.session_id = ?9)) \
                     AND (?10 IS NULL OR instr(lower(m.content), lower(?10)) > 0) \
-                    AND m.created_at >= ?11 AND (?12 IS NULL OR m.created_at < ?12) AND ", unexpired!("NULL"), " \
+                    AND m.created_at >= ?11 AND (?12 IS NULL OR m.created_at < ?12) AND (?14 IS NULL OR m.fact_key = ?14) \
+                    AND (?15 IS NULL OR (m.state <> 'quarantined' AND m.valid_from <= ?15 AND (m.valid_to IS NULL OR m.valid_to > ?15))) AND ",
+                    unexpired!("NULL"), " \
                     ORDER BY m.created_at DESC, m.id DESC LIMIT ?13");
     PREFERENCES = concat!("SELECT ", memory_columns!(), " FROM memories m \
                            WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.state = 'current' AND m.scope = 'user_profile' \
@@ -59,11 +63,11 @@ statements! {
                              WHERE m.state = 'current' AND m.layer = 'semantic' AND ", unexpired!("?4"));
 }
 
-fn read_all(found: &[SqliteRow]) -> StoreResult<Vec<Memory>> {
+pub(super) fn read_all(found: &[SqliteRow]) -> StoreResult<Vec<Memory>> {
     found.iter().map(rows::memory).collect()
 }
 
-pub(super) async fn by_ids(
+pub(in crate::store::sqlite) async fn by_ids(
     executor: impl SqliteExecutor<'_>,
     owner: Owner,
     ids: &[MemoryId],
@@ -98,6 +102,8 @@ pub(super) async fn list(
         .bind(filter.created_from.map_or(i64::MIN, micros))
         .bind(filter.created_to.map(micros))
         .bind(i64::from(limit) + 1)
+        .bind(filter.key.as_deref())
+        .bind(filter.as_of.map(micros))
         .fetch_all(readers)
         .await
         .map_err(store_error)?;

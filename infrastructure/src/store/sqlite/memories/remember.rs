@@ -7,13 +7,16 @@ use tidemark_application::ports::jobs::NewJob;
 use tidemark_application::ports::memories::IndexedMemory;
 use tidemark_application::ports::sessions::CreateError;
 use tidemark_application::ports::store::{Created, Idempotency, StoreResult};
-use tidemark_domain::ids::{MemoryId, Owner, Timestamp};
+use tidemark_domain::ids::{ChangeId, MemoryId, Owner, Timestamp};
 use tidemark_domain::memory::Memory;
+use tidemark_domain::memory::change::{Change, Item, Op};
+use tidemark_domain::memory::conflict::{Touched, repeated, voiced};
 use uuid::Uuid;
 
-use super::{read, remove, write};
-use crate::store::sqlite::changes::Change;
+use super::{lines, read, remove, write};
+use crate::store::sqlite::changes::Change as Numbered;
 use crate::store::sqlite::errors::store_error;
+use crate::store::sqlite::history;
 use crate::store::sqlite::idempotency::{self, Earlier};
 use crate::store::sqlite::jobs;
 use crate::store::sqlite::rows::{Row, fingerprint, owned};
@@ -54,13 +57,21 @@ async fn in_order(
     Ok(ids.iter().filter_map(|id| found.get(id).cloned()).collect())
 }
 
+/// What a caller gives, as one change.
+pub(super) struct Given {
+    pub(super) items: Vec<IndexedMemory>,
+    pub(super) jobs: Vec<NewJob>,
+    pub(super) change: ChangeId,
+    pub(super) now: Timestamp,
+}
+
 pub(super) async fn remember(
     connection: &mut SqliteConnection,
     owner: Owner,
-    (items, jobs): (Vec<IndexedMemory>, Vec<NewJob>),
+    given: Given,
     key: Option<Idempotency>,
-    now: Timestamp,
 ) -> Result<Created<Vec<Memory>>, CreateError> {
+    let now = given.now;
     match idempotency::earlier(connection, owner, key.as_ref(), now).await? {
         Earlier::Mismatch => return Err(CreateError::IdempotencyMismatch),
         Earlier::Created(ids) => {
@@ -72,18 +83,10 @@ pub(super) async fn remember(
         }
         Earlier::Nothing => {}
     }
-    let change = Change::begin(connection, owner).await?;
+    let change = Numbered::begin(connection, owner).await?;
     remove::expire(connection, owner, &change, now).await?;
-    let mut ids = Vec::with_capacity(items.len());
-    for item in &items {
-        if let Some(id) = present(connection, owner, item).await? {
-            ids.push(id);
-        } else {
-            write::add(connection, owner, &change, item).await?;
-            ids.push(item.memory.id);
-        }
-    }
-    jobs::enqueue_for_owner(connection, owner, &jobs, now).await?;
+    let ids = keep(connection, owner, &change, &given).await?;
+    jobs::enqueue_for_owner(connection, owner, &given.jobs, now).await?;
     let value = in_order(connection, owner, &ids, now).await?;
     let resources: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
     idempotency::record(connection, owner, key.as_ref(), &resources, now).await?;
@@ -91,4 +94,57 @@ pub(super) async fn remember(
         value,
         replayed: false,
     })
+}
+
+/// Stores what is new, settles the keys, and keeps the change if there is one. The ids of what was given, or is there in its place.
+async fn keep(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    change: &Numbered,
+    given: &Given,
+) -> StoreResult<Vec<MemoryId>> {
+    let touched = Touched::by(given.items.iter().map(|item| &item.memory));
+    let mut line = match &touched {
+        Some(touched) => lines::of(&mut *connection, owner, touched, Some(given.now)).await?,
+        None => Vec::new(),
+    };
+    let mut ids = Vec::with_capacity(given.items.len());
+    let mut done = Vec::new();
+    for item in &given.items {
+        let known = if item.memory.key.is_some() {
+            repeated(&line, &item.memory).map(|known| known.id)
+        } else {
+            present(connection, owner, item).await?
+        };
+        let Some(id) = known else {
+            if write::add(connection, owner, change, item).await? {
+                done.push(Item::created(&item.memory));
+            }
+            line.push(item.memory.clone());
+            ids.push(item.memory.id);
+            continue;
+        };
+        ids.push(id);
+        let known = match line.iter().find(|memory| memory.id == id) {
+            Some(known) => Some(known.clone()),
+            None => read::by_ids(&mut *connection, owner, &[id], Some(given.now))
+                .await?
+                .pop(),
+        };
+        let voiced = known.and_then(|known| Some((voiced(&known, &item.memory)?, known)));
+        if let Some((voiced, known)) = voiced {
+            write::strengthen(connection, owner, change, &voiced).await?;
+            done.push(Item::changed(&known, &voiced, Op::Strengthened));
+            line.retain(|memory| memory.id != id);
+            line.push(voiced);
+        }
+    }
+    let settled = lines::settle(connection, owner, change, touched, Some(given.now)).await?;
+    done.extend(settled);
+    if !done.is_empty() {
+        let memories = given.items.iter().map(|item| &item.memory);
+        let kept = Change::adding(given.change, memories, given.now, done);
+        history::record(connection, owner, kept).await?;
+    }
+    Ok(ids)
 }

@@ -1,15 +1,20 @@
 //! Removing memories: forgotten by their owner, expired, or gone with the messages behind them.
 
+use std::ops::RangeInclusive;
+
 use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 use tidemark_application::ports::memories::Forgetting;
 use tidemark_application::ports::sessions::Updated;
 use tidemark_application::ports::store::StoreResult;
 use tidemark_domain::ids::{MemoryId, MessageId, Owner, SessionId, Timestamp};
+use tidemark_domain::memory::change::{self as domain, ChangeKind, Item};
 use uuid::Uuid;
 
+use super::{lines, read};
 use crate::store::sqlite::changes::Change;
 use crate::store::sqlite::errors::store_error;
+use crate::store::sqlite::history;
 use crate::store::sqlite::recalled;
 use crate::store::sqlite::rows::{Row, fingerprint, hex_list, json, micros, owned};
 use crate::store::sqlite::statements::statements;
@@ -46,7 +51,7 @@ statements! {
          SELECT s.tenant_id, s.owner_id, s.message_id, m.fingerprint, ?4 \
          FROM memories m JOIN memory_sources s ON s.tenant_id = m.tenant_id AND s.owner_id = m.owner_id AND s.memory_id = m.id \
          WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.id IN (SELECT unhex(value) FROM json_each(?3)) ON CONFLICT DO NOTHING";
-    WITHDRAW_SOURCES = "DELETE FROM memory_sources WHERE tenant_id = ?1 AND owner_id = ?2 AND session_id = ?3 AND seq >= ?4 \
+    WITHDRAW_SOURCES = "DELETE FROM memory_sources WHERE tenant_id = ?1 AND owner_id = ?2 AND session_id = ?3 AND seq BETWEEN ?4 AND ?5 \
                         RETURNING memory_id";
     ORPHANS = "SELECT m.id FROM memories m \
                WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.id IN (SELECT unhex(value) FROM json_each(?3)) \
@@ -81,6 +86,7 @@ async fn remove(
     ids: &str,
 ) -> StoreResult<u64> {
     with_ids(connection, LIST_REMOVED, owner, change, ids).await?;
+    history::scrub(connection, owner, ids).await?;
     let removed = owned(REMOVE, owner)
         .bind(ids)
         .execute(&mut *connection)
@@ -104,7 +110,9 @@ pub(in crate::store::sqlite) async fn expire(
         .map_err(store_error)?;
     let expired = ids_of(&found)?;
     if !expired.is_empty() {
-        remove(connection, owner, change, &hex_list(expired)).await?;
+        let expired = hex_list(expired);
+        remove(connection, owner, change, &expired).await?;
+        lines::release(connection, owner, change, &expired).await?;
     }
     Ok(())
 }
@@ -156,11 +164,27 @@ pub(super) async fn forget(
         .await
         .map_err(store_error)?;
     ids.extend(ids_of(&buried)?);
+    let items = present(connection, owner, &ids).await?;
     let ids = hex_list(ids);
     bury(connection, BURY, owner, &ids, what.now).await?;
-    Ok(Updated::Done(
-        remove(connection, owner, &change, &ids).await?,
-    ))
+    let removed = remove(connection, owner, &change, &ids).await?;
+    lines::release(connection, owner, &change, &ids).await?;
+    if !items.is_empty() {
+        let kept = domain::Change::new(what.change, ChangeKind::Forget, what.now, items);
+        history::record(connection, owner, kept).await?;
+    }
+    Ok(Updated::Done(removed))
+}
+
+/// Those of the memories that are there, as they are removed.
+async fn present(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    ids: &[Uuid],
+) -> StoreResult<Vec<Item>> {
+    let ids: Vec<MemoryId> = ids.iter().copied().map(MemoryId).collect();
+    let found = read::by_ids(connection, owner, &ids, None).await?;
+    Ok(found.iter().map(|m| Item::removed(m.id)).collect())
 }
 
 async fn bury(
@@ -211,16 +235,18 @@ async fn orphans_among(
     ids_of(&found)
 }
 
-/// Takes a session's messages from `from_seq` on out of the sources of all memories, and removes those memories that had no others.
+/// Takes messages of a session out of the sources of all memories, and removes those memories that had no others. What these had ended holds
+/// again. What became of them.
 pub(in crate::store::sqlite) async fn withdraw(
     connection: &mut SqliteConnection,
     owner: Owner,
     session: SessionId,
-    from_seq: i64,
-) -> StoreResult<()> {
+    range: RangeInclusive<i64>,
+) -> StoreResult<Vec<Item>> {
     let withdrawn = owned(WITHDRAW_SOURCES, owner)
         .bind(session.0)
-        .bind(from_seq)
+        .bind(*range.start())
+        .bind(*range.end())
         .fetch_all(&mut *connection)
         .await
         .map_err(store_error)?;
@@ -229,13 +255,50 @@ pub(in crate::store::sqlite) async fn withdraw(
         .map(|row| Row::of("memory_sources", row).get("memory_id"))
         .collect::<StoreResult<_>>()?;
     if touched.is_empty() {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let change = &Change::begin(connection, owner).await?;
     let touched = hex_list(touched);
     let orphans = orphans_among(connection, owner, &touched).await?;
+    let reopened = lines::ended_by(connection, owner, &orphans).await?;
+    let mut items: Vec<Item> = (orphans.iter())
+        .map(|id| Item::removed(MemoryId(*id)))
+        .collect();
     if !orphans.is_empty() {
         remove(connection, owner, change, &hex_list(orphans)).await?;
     }
-    with_ids(connection, TOUCH, owner, change, &touched).await
+    with_ids(connection, TOUCH, owner, change, &touched).await?;
+    items.extend(lines::settle(connection, owner, change, reopened, None).await?);
+    Ok(items)
+}
+
+/// Removes memories, and keeps the messages behind them from teaching them again.
+pub(in crate::store::sqlite) async fn bury_all(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    change: &Change,
+    ids: &[Uuid],
+    now: Timestamp,
+) -> StoreResult<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let ids = hex_list(ids.iter().copied());
+    bury(connection, BURY_SOURCES, owner, &ids, now).await?;
+    bury(connection, BURY, owner, &ids, now).await?;
+    remove(connection, owner, change, &ids).await?;
+    Ok(())
+}
+
+/// Keeps messages from teaching again what they taught.
+pub(in crate::store::sqlite) async fn bury_pairs(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    pairs: &[(MessageId, String)],
+    now: Timestamp,
+) -> StoreResult<()> {
+    if pairs.is_empty() {
+        return Ok(());
+    }
+    bury(connection, BURY_PAIRS, owner, &pairs_json(pairs)?, now).await
 }

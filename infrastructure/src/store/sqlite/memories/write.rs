@@ -4,7 +4,7 @@ use sqlx::SqliteConnection;
 use tidemark_application::ports::memories::IndexedMemory;
 use tidemark_application::ports::store::StoreResult;
 use tidemark_domain::ids::{MemoryId, Owner};
-use tidemark_domain::memory::Source;
+use tidemark_domain::memory::{Memory, Source};
 use uuid::Uuid;
 
 use crate::store::sqlite::changes::Change;
@@ -21,6 +21,8 @@ statements! {
                ?24, ?25, ?26, ?27 \
            WHERE NOT EXISTS (SELECT 1 FROM tombstones WHERE tenant_id = ?1 AND owner_id = ?2 AND memory_id = ?3) \
            ON CONFLICT (tenant_id, owner_id, id) DO NOTHING";
+    STRENGTHEN = "UPDATE memories SET confidence = ?4, valid_from = ?5, version = ?6, change = ?7 \
+                  WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3";
     ADD_SOURCES = "INSERT INTO memory_sources (tenant_id, owner_id, memory_id, message_id, session_id, seq) \
                    SELECT ?1, ?2, ?3, unhex(value ->> 0), unhex(value ->> 1), value ->> 2 \
                    FROM json_each(?4) WHERE true ON CONFLICT DO NOTHING";
@@ -70,6 +72,25 @@ pub(in crate::store::sqlite) async fn add(
     }
     add_sources(connection, owner, m.id, &m.sources).await?;
     Ok(true)
+}
+
+/// Stores that a memory was said once more.
+pub(super) async fn strengthen(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    change: &Change,
+    memory: &Memory,
+) -> StoreResult<()> {
+    owned(STRENGTHEN, owner)
+        .bind(memory.id.0)
+        .bind(memory.confidence)
+        .bind(micros(memory.valid_from))
+        .bind(memory.version)
+        .bind(change.number())
+        .execute(connection)
+        .await
+        .map_err(store_error)?;
+    Ok(())
 }
 
 /// Adds the messages behind a memory that the same change has written; one that is among them already stays as it is.

@@ -71,6 +71,7 @@ async fn indexed(fixture: &Fixture, session: SessionId) -> (Started, IndexedMemo
         from_seq: snapshot.session.indexed_seq,
         to_seq: snapshot.last_closed,
         memories: vec![memory.clone()],
+        change: fixture.ids.change(),
         jobs: Vec::new(),
         now: fixture.now,
     };
@@ -95,6 +96,7 @@ async fn a_memory_that_goes_takes_its_sources_with_it_however_it_goes() {
                     fresh: false,
                     echoes: Vec::new(),
                     buried: Vec::new(),
+                    change: fixture.ids.change(),
                     now: fixture.now,
                 };
                 let forgotten = store.forget(owner, forgetting).await.unwrap();
@@ -103,7 +105,14 @@ async fn a_memory_that_goes_takes_its_sources_with_it_however_it_goes() {
             "expired" => {
                 let later = fixture.now + TimeDelta::hours(1);
                 store
-                    .remember(owner, Vec::new(), Vec::new(), None, later)
+                    .remember(
+                        owner,
+                        Vec::new(),
+                        Vec::new(),
+                        fixture.ids.change(),
+                        None,
+                        later,
+                    )
                     .await
                     .unwrap();
             }
@@ -156,6 +165,7 @@ async fn a_replacement_voids_learning_that_has_read_what_it_removes() {
         from_seq: 0,
         to_seq: snapshot.last_closed,
         memories: Vec::new(),
+        change: fixture.ids.change(),
         jobs: Vec::new(),
         now: fixture.now,
     };

@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use tidemark_application::ports::learning::{IndexCommit, LearningRepository};
 use tidemark_application::ports::memories::{ChangePosition, MemoryRepository};
-use tidemark_application::ports::sessions::ImportedMessage;
+use tidemark_application::ports::sessions::{ImportedMessage, NewImport};
 use tidemark_domain::memory::index::OwnerIndex;
 
 use super::learned::chunk;
+
 use super::*;
 
 const CLIENTS: usize = 64;
@@ -66,10 +67,16 @@ async fn import_and_index_of_a_thousand_messages() {
         let session = fixture.session().await;
         let messages = (0..MESSAGES).map(|n| imported(&fixture, n)).collect();
         let jobs = fixture.commit().jobs;
+        let import = NewImport {
+            messages,
+            jobs,
+            change: fixture.ids.change(),
+            now: fixture.now,
+        };
         let begun = Instant::now();
         let messages = fixture
             .store
-            .import_messages(fixture.owner, session, messages, jobs, None, fixture.now)
+            .import_messages(fixture.owner, session, import, None)
             .await
             .unwrap()
             .value;
@@ -80,6 +87,7 @@ async fn import_and_index_of_a_thousand_messages() {
             from_seq: 0,
             to_seq: MESSAGES as i64,
             memories: messages.iter().map(chunk).collect(),
+            change: fixture.ids.change(),
             jobs: Vec::new(),
             now: fixture.now,
         };

@@ -96,5 +96,5 @@ fn no_statement_writes_memories_without_the_number_of_the_change() {
             written += 1;
         }
     }
-    assert_eq!(written, 5);
+    assert_eq!(written, 9);
 }

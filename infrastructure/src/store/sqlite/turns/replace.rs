@@ -56,7 +56,7 @@ pub(super) async fn remove(
     session: SessionId,
     branch: Branch,
 ) -> StoreResult<()> {
-    memories::withdraw(connection, owner, session, branch.first_seq).await?;
+    memories::withdraw(connection, owner, session, branch.first_seq..=i64::MAX).await?;
     messages::remove_from(connection, owner, session, branch.first_seq).await?;
     owned(REMOVE, owner)
         .bind(session.0)

@@ -41,6 +41,8 @@ pub(in crate::store::sqlite) const DELETIONS: &[(&str, &str)] = deletions![
     "memory_removals",
     "tombstones",
     "source_tombstones",
+    "change_items",
+    "changes",
     "idempotency",
     "sessions",
     "owners"

@@ -7,6 +7,7 @@ use tidemark_application::ports::users::{Part, Place, Record, Tombstone, UsedKey
 use tidemark_domain::ids::Owner;
 
 use crate::store::sqlite::errors::store_error;
+use crate::store::sqlite::history;
 use crate::store::sqlite::jobs::job_columns;
 use crate::store::sqlite::memories::memory_columns;
 use crate::store::sqlite::messages::message_columns;
@@ -53,6 +54,11 @@ pub(super) async fn read(
         Part::Memories => (MEMORIES, |row| {
             rows::memory(row).map(|memory| Record::Memory(Box::new(memory)))
         }),
+        Part::Changes => {
+            let changes = history::after(readers, owner, after.id, limit).await?;
+            let changes = changes.into_iter().map(Box::new);
+            return Ok(changes.map(Record::Change).collect());
+        }
         Part::Tombstones => (TOMBSTONES, tombstone),
         Part::Jobs => (JOBS, |row| rows::job(row).map(Record::Job)),
         Part::IdempotencyKeys => (USED_KEYS, used_key),

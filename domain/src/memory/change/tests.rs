@@ -1,0 +1,269 @@
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+use super::super::testing::{day, memory, message, source};
+use super::*;
+use crate::memory::Trust;
+use crate::session::Role;
+use proptest::prelude::*;
+use uuid::Uuid;
+
+fn change(items: Vec<Item>) -> Change {
+    Change::new(
+        ChangeId(Uuid::from_u128(1)),
+        ChangeKind::Edit,
+        day(3),
+        items,
+    )
+}
+
+#[test]
+fn indexing_is_a_change_when_what_was_remembered_stands_otherwise() {
+    let id = ChangeId(Uuid::from_u128(1));
+    let session = SessionId(Uuid::from_u128(7));
+    let old = memory(1, "Our budget is 300k");
+    let mut closed = old.clone();
+    closed.state = State::Superseded;
+    let new = memory(2, "Our budget is 400k");
+    closed.superseded_by = Some(new.id);
+    let beside = memory(3, "We met on Monday");
+    let settled = vec![Item::changed(&old, &closed, Op::Superseded)];
+    let added = [new.clone(), beside];
+    let change = Change::indexing(id, session, (1, 4), day(3), &added, settled).unwrap();
+    let ops: Vec<_> = change.items.iter().map(|i| (i.memory, i.op)).collect();
+    assert_eq!(ops, [(new.id, Op::Created), (old.id, Op::Superseded)]);
+    assert_eq!(
+        Change::indexing(id, session, (1, 4), day(3), &added, Vec::new()),
+        None
+    );
+}
+
+#[test]
+fn memories_that_were_given_for_one_session_are_a_change_of_that_session() {
+    let id = ChangeId(Uuid::from_u128(1));
+    let session = Some(SessionId(Uuid::from_u128(7)));
+    let mut one = memory(1, "a");
+    one.session_id = session;
+    let two = memory(2, "b");
+    let of = |given: &[&Memory]| {
+        Change::adding(id, given.iter().copied(), day(3), Vec::new()).session_id
+    };
+    assert_eq!(of(&[&one, &one]), session);
+    assert_eq!(of(&[&one, &two]), None);
+    assert_eq!(of(&[]), None);
+}
+
+#[test]
+fn what_was_made_is_removed_and_what_was_edited_gets_its_values_back() {
+    let made = memory(1, "Our budget is 300k");
+    let old = memory(2, "The office is in Paris");
+    let new = revise(
+        &old,
+        Revision {
+            content: Some("The office is in Rome".to_owned()),
+            importance: Some(5),
+            ..Revision::default()
+        },
+        day(3),
+    );
+    assert_eq!((new.version, new.importance), (2, 5));
+    let item = Item::changed(&old, &new, Op::Updated);
+    assert_eq!(
+        item.before.keys().collect::<Vec<_>>(),
+        ["content", "importance"]
+    );
+    let undoing = undo(
+        &change(vec![Item::created(&made), item]),
+        &[made.clone(), new.clone()],
+        &[],
+    )
+    .unwrap();
+    assert_eq!(undoing.removed, [made]);
+    let (seen, restored) = undoing.restored[0].clone();
+    assert_eq!(seen, new);
+    assert_eq!(restored, Memory { version: 3, ..old });
+}
+
+#[test]
+fn what_was_edited_since_is_not_overwritten_and_nothing_else_is_undone_then() {
+    let made = memory(1, "Our budget is 300k");
+    let other = memory(2, "The office is in Paris");
+    let mut edited = made.clone();
+    edited.content = "Our budget is 350k".to_owned();
+    let later = [Item::changed(&made, &edited, Op::Updated)];
+    let items = vec![Item::created(&made), Item::created(&other)];
+    assert_eq!(
+        undo(&change(items.clone()), &[edited, other.clone()], &later),
+        Err(vec![made.id])
+    );
+    // That a newer one took its place is no edit.
+    let mut closed = made.clone();
+    closed.state = State::Superseded;
+    closed.valid_to = Some(day(4));
+    let later = [Item::changed(&made, &closed, Op::Superseded)];
+    let undoing = undo(&change(items), &[closed.clone(), other.clone()], &later).unwrap();
+    assert_eq!(undoing.removed, [closed, other]);
+}
+
+#[test]
+fn what_is_gone_needs_no_undoing() {
+    let made = memory(1, "Our budget is 300k");
+    assert_eq!(
+        undo(&change(vec![Item::created(&made)]), &[], &[]),
+        Ok(Undoing::default())
+    );
+}
+
+#[test]
+fn a_voice_that_was_added_is_taken_back_and_later_losses_stay_lost() {
+    let said: Vec<Source> = (1..=3)
+        .map(|seq| source(&message(seq, Role::User, "I like tea")))
+        .collect();
+    let mut old = memory(1, "I like tea");
+    old.sources = vec![said[0], said[1]];
+    let mut strong = old.clone();
+    strong.confidence = 0.9;
+    strong.sources.push(said[2]);
+    let item = Item::changed(&old, &strong, Op::Strengthened);
+    // The second message was withdrawn meanwhile.
+    strong.sources.remove(1);
+    let undoing = undo(&change(vec![item]), &[strong], &[]).unwrap();
+    let restored = &undoing.restored[0].1;
+    assert_eq!(restored.sources, [said[0]]);
+    assert!((restored.confidence - 0.8).abs() < 1e-12);
+}
+
+#[test]
+fn a_key_read_from_the_content_follows_it_and_a_named_one_stays() {
+    let mut read = memory(1, "Our budget is 300k");
+    read.key = Some("budget".to_owned());
+    let moved = Revision {
+        content: Some("Our deadline is Friday".to_owned()),
+        ..Revision::default()
+    };
+    let revised = revise(&read, moved.clone(), day(3));
+    assert_eq!(revised.key.as_deref(), Some("deadline"));
+    let mut named = read;
+    named.key = Some("money".to_owned());
+    let kept = revise(&named, moved.clone(), day(3));
+    assert_eq!(kept.key.as_deref(), Some("money"));
+    let taken = Revision {
+        key: Some(Setting::Nothing),
+        ..moved
+    };
+    assert_eq!(revise(&named, taken, day(3)).key, None);
+}
+
+#[test]
+fn who_says_something_else_of_a_key_says_so_from_now_on() {
+    let mut old = memory(1, "Our budget is 300k");
+    old.key = Some("budget".to_owned());
+    let to = |content: &str| {
+        let revision = Revision {
+            content: Some(content.to_owned()),
+            ..Revision::default()
+        };
+        revise(&old, revision, day(9)).valid_from
+    };
+    assert_eq!(to("Our budget is 400k"), day(9));
+    assert_eq!(to("The budget is 300k!"), day(1));
+    assert_eq!(to("Our deadline is Friday"), day(1));
+}
+
+#[test]
+fn the_echo_of_what_was_edited_ends_with_it_and_comes_back_with_it() {
+    let edited = memory(1, "I am a doctor");
+    let echo = Memory {
+        layer: Layer::Episodic,
+        ..memory(2, "I am a nurse.")
+    };
+    let (ended, item) = echoed(&echo, &edited, day(5)).unwrap();
+    assert_eq!(
+        (ended.state, ended.valid_to, ended.superseded_by),
+        (State::Superseded, Some(day(5)), None)
+    );
+    let undoing = undo(&change(vec![item]), std::slice::from_ref(&ended), &[]).unwrap();
+    let restored = &undoing.restored[0].1;
+    assert_eq!((restored.state, restored.valid_to), (State::Current, None));
+    let keyed = |mut memory: Memory| {
+        memory.key = Some("job".to_owned());
+        memory
+    };
+    assert_eq!(echoed(&keyed(echo), &keyed(edited), day(5)), None);
+}
+
+#[test]
+fn who_confirms_what_waited_vouches_for_it() {
+    let mut waiting = memory(1, "Our budget is 300k");
+    waiting.state = State::Quarantined;
+    waiting.trust = Trust::Tool;
+    let confirm = Revision {
+        state: Some(Standing::Current),
+        ..Revision::default()
+    };
+    let confirmed = revise(&waiting, confirm.clone(), day(3));
+    assert_eq!(
+        (confirmed.state, confirmed.trust),
+        (State::Current, Trust::User)
+    );
+    let mut superseded = waiting;
+    superseded.state = State::Superseded;
+    assert_eq!(
+        revise(&superseded, confirm, day(3)).state,
+        State::Superseded
+    );
+}
+
+#[test]
+fn what_a_change_did_to_one_memory_is_one_item() {
+    let old = memory(1, "Our budget is 300k");
+    let mut edited = old.clone();
+    edited.content = "Our budget is 350k".to_owned();
+    edited.version = 2;
+    let mut closed = edited.clone();
+    closed.state = State::Superseded;
+    closed.version = 3;
+    let made = memory(2, "Our budget is 400k");
+    let mut late = made.clone();
+    late.state = State::Superseded;
+    late.version = 2;
+    let all = merged(vec![
+        Item::changed(&old, &edited, Op::Updated),
+        Item::created(&made),
+        Item::changed(&edited, &closed, Op::Superseded),
+        Item::changed(&made, &late, Op::Superseded),
+    ]);
+    assert_eq!(all.len(), 2);
+    assert_eq!((all[0].op, all[0].version), (Op::Updated, 3));
+    assert_eq!(all[0].before["content"], "Our budget is 300k");
+    assert_eq!(all[0].before["state"], "current");
+    assert_eq!(all[0].after["state"], "superseded");
+    assert_eq!((all[1].op, all[1].version), (Op::Created, 2));
+    assert!(all[1].before.is_empty());
+}
+
+#[test]
+fn names_survive_the_round_trip() {
+    for kind in ChangeKind::ALL {
+        assert_eq!(ChangeKind::parse(kind.as_str()), Some(kind));
+    }
+    for op in Op::ALL {
+        assert_eq!(Op::parse(op.as_str()), Some(op));
+    }
+}
+
+proptest! {
+    #[test]
+    fn going_back_over_an_item_yields_what_was(
+        content in "\\PC{1,40}", importance in 1_u8..=5, pinned: bool, confidence in 0.0_f64..1.0, key in prop::option::of("[a-z]{1,8}"),
+    ) {
+        let old = memory(1, "Our budget is 300k");
+        let mut new = old.clone();
+        new.content = content;
+        new.importance = importance;
+        new.pinned = pinned;
+        new.confidence = confidence;
+        new.key = key;
+        new.version = 2;
+        let item = Item::changed(&old, &new, Op::Updated);
+        prop_assert_eq!(before(&new, &item), old);
+    }
+}
