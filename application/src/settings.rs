@@ -150,8 +150,14 @@ impl Default for RecallSettings {
 pub struct LearningSettings {
     /// How many new messages make a session due for consolidation (A12).
     pub threshold: i64,
-    /// How many workers this process runs.
+    /// How old a message makes a session due with fewer (B6).
+    pub interval: Duration,
+    /// How long after an answer that was bad or did not come a model is asked again; doubled with each further one, up to an hour.
+    pub extraction_retry: Duration,
+    /// How many workers of work that needs the store alone this process runs.
     pub workers: usize,
+    /// How many workers of work that may wait for a model it runs besides.
+    pub model_workers: usize,
     /// How long a worker may be silent before its job is taken from it.
     pub lease: Duration,
     /// How often an idle worker looks for jobs whose time has come.
@@ -166,11 +172,71 @@ impl Default for LearningSettings {
     fn default() -> Self {
         Self {
             threshold: tidemark_domain::boundary::DEFAULT_THRESHOLD,
+            interval: Duration::from_mins(5),
+            extraction_retry: Duration::from_secs(15),
             workers: 2,
+            model_workers: 2,
             lease: Duration::from_mins(1),
             poll: Duration::from_secs(1),
             max_attempts: 8,
             batch: 200,
+        }
+    }
+}
+
+/// How a model extracts facts (B4, B6).
+#[derive(Clone, Debug)]
+pub struct ExtractionSettings {
+    /// What the model is told to do with a conversation in English.
+    pub prompt_en: String,
+    /// The same in Chinese.
+    pub prompt_zh: String,
+    /// What it is told when its answer does not hold; `{faults}` stands for what is wrong.
+    pub repair_en: String,
+    /// The same in Chinese.
+    pub repair_zh: String,
+    /// How freely it writes.
+    pub temperature: f64,
+    /// The most tokens of one call, prompt and messages together.
+    pub max_input_tokens: usize,
+    /// The most tokens of an answer.
+    pub max_output_tokens: u32,
+    /// How long one call may take.
+    pub timeout: Duration,
+}
+
+impl ExtractionSettings {
+    /// The prompt in that language.
+    pub fn prompt(&self, language: Language) -> &str {
+        match language {
+            Language::English => &self.prompt_en,
+            Language::Chinese => &self.prompt_zh,
+        }
+    }
+
+    /// The request to mend an answer with these faults, in that language.
+    pub fn repair(&self, language: Language, faults: &str) -> String {
+        let text = match language {
+            Language::English => &self.repair_en,
+            Language::Chinese => &self.repair_zh,
+        };
+        text.replace("{faults}", faults)
+    }
+}
+
+impl Default for ExtractionSettings {
+    fn default() -> Self {
+        Self {
+            prompt_en: include_str!("settings/extraction_en.txt").trim_end().to_owned(),
+            prompt_zh: include_str!("settings/extraction_zh.txt").trim_end().to_owned(),
+            repair_en: "Your answer does not hold:\n{faults}\nAnswer again with the whole JSON object, corrected, and nothing else. Leave out what \
+                        the messages do not say."
+                .to_owned(),
+            repair_zh: "你的回答有以下问题：\n{faults}\n请重新给出改正后的完整 JSON 对象，不要输出其他内容。消息中没有说过的内容请删去。".to_owned(),
+            temperature: 0.0,
+            max_input_tokens: 12_000,
+            max_output_tokens: 2_048,
+            timeout: Duration::from_mins(1),
         }
     }
 }

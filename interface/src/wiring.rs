@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tidemark_application::chat::service::{Chat, ChatParts};
+use tidemark_application::learning::extract::Extractor;
 use tidemark_application::learning::worker::Workers;
 use tidemark_application::memory::edit::EditMemory;
 use tidemark_application::memory::forget::Forget;
@@ -21,7 +22,7 @@ use tidemark_application::ports::store::Store;
 use tidemark_application::ports::trace::Traces;
 use tidemark_application::sessions::import::Import;
 use tidemark_application::settings::{
-    LearningSettings, PromptSettings, RecallSettings, TurnSettings,
+    ExtractionSettings, LearningSettings, PromptSettings, RecallSettings, TurnSettings,
 };
 use tidemark_application::tools::Toolbox;
 use tidemark_application::tools::search_memory::SearchMemory;
@@ -193,7 +194,8 @@ pub fn wire(
     let work = Arc::new(Notify::new());
     let traces: Arc<dyn Traces> = Arc::new(TelemetryTraces);
     let queue_wait = Duration::from_secs(settings.turn.max_seconds);
-    let model = model(&settings.model, queue_wait)?;
+    let model = model(&settings.model, settings.model.name.as_deref(), queue_wait)?;
+    let extractor = extractor(settings, queue_wait)?;
     let event_log = event_log(&settings.stream, &clock)?;
     let metrics = metrics()?;
 
@@ -229,6 +231,7 @@ pub fn wire(
         clock: Arc::clone(&clock),
         work: Arc::clone(&work),
         embedder: embedders.present.clone(),
+        extractor,
         settings: learning,
     };
     let held = Held {
@@ -280,14 +283,16 @@ pub fn wire(
     Ok(Wired { app, workers })
 }
 
+/// The model of that name on the server that the settings name; the offline model, where one of both is unset.
 fn model(
     settings: &sections::Model,
+    name: Option<&str>,
     queue_wait: Duration,
 ) -> Result<Arc<dyn ChatModel>, WiringError> {
-    let (Some(base_url), Some(name)) = (&settings.base_url, &settings.name) else {
+    let (Some(base_url), Some(name)) = (&settings.base_url, name) else {
         return Ok(Arc::new(OfflineModel::default()));
     };
-    let mut options = OpenAiOptions::new(base_url.0.as_str(), name.as_str());
+    let mut options = OpenAiOptions::new(base_url.0.as_str(), name);
     options.api_key = settings
         .api_key
         .as_ref()
@@ -308,6 +313,24 @@ fn model(
         },
     );
     Ok(Arc::new(gateway))
+}
+
+/// Extraction by the small model, behind a gateway of its own: what is derived takes no place from those who wait for an answer.
+fn extractor(
+    settings: &Settings,
+    queue_wait: Duration,
+) -> Result<Option<Arc<Extractor>>, WiringError> {
+    if !settings.extraction.enabled {
+        return Ok(None);
+    }
+    let small = settings.model.small_name.as_ref();
+    let name = settings
+        .model
+        .name
+        .as_ref()
+        .map(|name| small.unwrap_or(name));
+    let model = model(&settings.model, name.map(String::as_str), queue_wait)?;
+    Ok(Extractor::by(model, extraction_settings(settings)).map(Arc::new))
 }
 
 fn event_log(
@@ -377,10 +400,30 @@ fn recall_settings(settings: &Settings) -> RecallSettings {
     }
 }
 
+/// The answer gets what is set, but no more than a quarter of the model's window.
+fn extraction_settings(settings: &Settings) -> ExtractionSettings {
+    let extraction = &settings.extraction;
+    let window = settings.model.context_tokens;
+    let output = (extraction.max_output_tokens as usize).min(window / 4);
+    ExtractionSettings {
+        prompt_en: extraction.prompt_en.clone(),
+        prompt_zh: extraction.prompt_zh.clone(),
+        repair_en: extraction.repair_en.clone(),
+        repair_zh: extraction.repair_zh.clone(),
+        temperature: extraction.temperature.0,
+        max_input_tokens: extraction.max_input_tokens.min(window - output),
+        max_output_tokens: output as u32,
+        timeout: Duration::from_secs(extraction.timeout_seconds),
+    }
+}
+
 fn learning_settings(settings: &Settings) -> LearningSettings {
     LearningSettings {
         threshold: settings.learning.threshold,
+        interval: Duration::from_secs(settings.learning.interval_seconds),
+        extraction_retry: Duration::from_secs(settings.extraction.retry_seconds),
         workers: settings.learning.workers,
+        model_workers: settings.learning.model_workers,
         poll: WORK_POLL,
         lease: Duration::from_secs(settings.learning.lease_seconds),
         max_attempts: settings.learning.max_attempts as i32,

@@ -45,6 +45,13 @@ AS $$
         FROM jobs d
         WHERE d.run_at <= statement_timestamp() AND d.kind = ANY (kinds)
             AND (d.state = 'pending' OR (d.state = 'running' AND d.lease_until <= statement_timestamp()))
+            -- Work that may wait for a model is done by one worker a session, or it would be asked the same twice.
+            AND NOT (d.kind IN ('consolidate', 'review_memory', 'extract') AND EXISTS (
+                SELECT FROM jobs r
+                WHERE r.tenant_id = d.tenant_id AND r.owner_id = d.owner_id AND r.session_id = d.session_id
+                    AND r.state = 'running' AND r.lease_until > statement_timestamp()
+                    AND r.kind IN ('consolidate', 'review_memory', 'extract') AND (r.kind = 'extract') = (d.kind = 'extract')
+            ))
         ORDER BY d.run_at, d.id
         LIMIT 1
         FOR UPDATE SKIP LOCKED

@@ -2,7 +2,7 @@
 //!
 //! It keeps every request, and judges every transcript it is given as a real model API would ([`crate::transcript`]).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -73,6 +73,8 @@ impl ModelRequest {
 pub(crate) struct Seen {
     requests: Mutex<Vec<ModelRequest>>,
     rules: Mutex<Vec<(String, Behaviour)>>,
+    extractions: Mutex<Vec<ModelRequest>>,
+    extraction_scripts: Mutex<Vec<(String, VecDeque<Behaviour>)>>,
     violations: Mutex<Vec<String>>,
     errors_given: Mutex<HashMap<String, usize>>,
     pub(crate) in_flight: AtomicUsize,
@@ -116,7 +118,19 @@ impl Model {
             .push((part.to_owned(), behaviour));
     }
 
-    /// Every request so far, oldest first.
+    /// Requests to extract facts that hold `part` are answered so, one after the other, the last answer again and again; the newest script
+    /// wins. Without a script nothing is found.
+    pub fn extraction(&self, part: &str, answers: impl IntoIterator<Item = Behaviour>) {
+        let mut scripts = self.seen.extraction_scripts.lock().unwrap();
+        scripts.push((part.to_owned(), answers.into_iter().collect()));
+    }
+
+    /// Every request to extract facts so far, oldest first.
+    pub fn extractions(&self) -> Vec<ModelRequest> {
+        self.seen.extractions.lock().unwrap().clone()
+    }
+
+    /// Every other request so far, oldest first.
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.seen.requests.lock().unwrap().clone()
     }
@@ -174,6 +188,27 @@ impl Drop for Model {
 }
 
 impl Seen {
+    /// What the newest script that fits says to a request to extract facts.
+    fn extracted_by(&self, request: &ModelRequest) -> Behaviour {
+        let prompt = request.prompt();
+        let mut scripts = self.extraction_scripts.lock().unwrap();
+        let script = scripts
+            .iter_mut()
+            .rev()
+            .find(|(part, _)| prompt.contains(part.as_str()));
+        let answers = script
+            .map(|(_, answers)| answers)
+            .filter(|answers| !answers.is_empty());
+        match answers {
+            Some(answers) if answers.len() > 1 => answers.pop_front().expect("an answer"),
+            Some(answers) => answers[0].clone(),
+            None => Behaviour {
+                text: Some(r#"{"facts":[]}"#.to_owned()),
+                ..Behaviour::default()
+            },
+        }
+    }
+
     fn behaviour_for(&self, request: &ModelRequest) -> Result<Behaviour, String> {
         let asked = request.last_user();
         let rules = self.rules.lock().unwrap();
@@ -217,11 +252,24 @@ async fn complete(State(seen): State<Arc<Seen>>, headers: HeaderMap, body: Bytes
         let text = format!("{}\n  of {}", breaches.join("; "), request.body["messages"]);
         seen.violations.lock().unwrap().push(text);
     }
+    let extracts = request.body["response_format"]["json_schema"]["name"] == "extracted_facts";
     let number = {
-        let mut requests = seen.requests.lock().unwrap();
+        let kept = if extracts {
+            &seen.extractions
+        } else {
+            &seen.requests
+        };
+        let mut requests = kept.lock().unwrap();
         requests.push(request.clone());
         requests.len()
     };
+    if extracts {
+        let behaviour = seen.extracted_by(&request);
+        return match behaviour.error_status {
+            Some(status) => model_reply::error(status, behaviour.retry_after),
+            None => model_reply::answer(&seen, number, &request.body, behaviour).await,
+        };
+    }
     let behaviour = match seen.behaviour_for(&request) {
         Ok(behaviour) => behaviour,
         Err(problem) => {

@@ -98,6 +98,8 @@ impl Context<'_> {
             max_input_tokens: budget.window,
             recalled: memories.clone(),
             language,
+            format: None,
+            temperature: None,
         };
         let first_answer =
             !window.messages.iter().any(|m| m.role == Role::Assistant) && window.dropped.is_empty();

@@ -65,6 +65,8 @@ mod tests {
             max_input_tokens,
             recalled: Vec::new(),
             language: Language::English,
+            format: None,
+            temperature: None,
         }
     }
 

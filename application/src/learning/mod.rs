@@ -3,5 +3,8 @@
 pub mod consolidate;
 pub mod embed;
 pub mod embedding_lane;
+pub mod extract;
 pub mod index;
+pub mod pending;
+mod sweep;
 pub mod worker;

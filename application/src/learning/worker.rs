@@ -12,7 +12,10 @@ use tracing::Instrument;
 
 use super::consolidate::consolidate;
 use super::embed::{Embedded, embed};
+use super::extract::Extractor;
 use super::index::index;
+use super::pending::extract_pending;
+use super::sweep;
 use crate::memory::watched_embedder::WatchedEmbedder;
 use crate::ports::clock::Clock;
 use crate::ports::ids::Ids;
@@ -45,6 +48,8 @@ pub struct Workers {
     pub work: Arc<Notify>,
     /// Embeds memories; without one there is no such work.
     pub embedder: Option<Arc<WatchedEmbedder>>,
+    /// Extracts facts; none without a model that may teach.
+    pub extractor: Option<Arc<Extractor>>,
     /// How derived work runs.
     pub settings: LearningSettings,
 }
@@ -78,11 +83,13 @@ impl Workers {
             }
         });
         self.start_embedding(tasks, shutdown);
+        tasks.spawn(sweep::until(self.clone(), shutdown.clone()));
     }
 
     fn workers_of(&self, lane: Lane) -> usize {
         match lane {
-            Lane::Quick | Lane::Model => self.settings.workers,
+            Lane::Quick => self.settings.workers,
+            Lane::Model => self.settings.model_workers,
             Lane::Embedder if self.embedder.is_none() => 0,
             Lane::Embedder => EMBEDDING_WORKERS,
         }
@@ -219,7 +226,8 @@ impl Workers {
                 )
                 .await
             }
-            _ => consolidate(store, ids, claim, &snapshot, (&self.settings, embeds), now).await,
+            JobKind::Extract => extract_pending(self, claim, snapshot).await,
+            _ => consolidate(self, claim, snapshot).await,
         }
     }
 

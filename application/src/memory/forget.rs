@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tidemark_domain::ids::{MemoryId, MessageId, Owner, Timestamp};
 use tidemark_domain::memory::analysis::fold;
+use tidemark_domain::memory::extraction::{say_the_same, tells};
 use tidemark_domain::memory::{Layer, Memory, Source, consolidation, episodic};
 use tidemark_domain::session::Message;
 
@@ -114,7 +115,11 @@ pub(super) async fn burials(
             continue;
         };
         let chunks = episodic::memories(&message, now);
-        let held = chunks.iter().filter(|c| fold(&c.content).contains(&said));
+        let contains = |c: &&Memory| fold(&c.content).contains(&said);
+        let contained = chunks.iter().any(|c| contains(&c));
+        let held = chunks
+            .iter()
+            .filter(|c| contains(c) || (!contained && tells(&c.content, &memory.content)));
         buried.extend(held.map(|c| (source.message_id, consolidation::identity(c))));
         if memory.layer == Layer::Episodic {
             let stated = consolidation::said(&message);
@@ -138,8 +143,8 @@ pub(super) async fn source_message(
     Ok(found.filter(|message| message.id == source.message_id))
 }
 
-/// What says the same as a memory, from the same messages, in another layer: a chunk that contains the statement; a statement that the chunk
-/// contains, if it has no other source.
+/// What says the same as a memory, from the same messages: a chunk that contains the statement, or tells it where none has its words; a statement that the
+/// chunk contains or tells, or that says the same in other words, if it has no other source.
 pub(super) async fn echoes(
     store: &dyn Store,
     owner: Owner,
@@ -152,15 +157,26 @@ pub(super) async fn echoes(
     let from: BTreeSet<MessageId> = messages.iter().copied().collect();
     let said = fold(&memory.content);
     let mut found = store.memories_from(owner, &messages).await?;
+    let contains = |other: &Memory| fold(&other.content).contains(&said);
+    let contained = found
+        .iter()
+        .any(|other| other.layer == Layer::Episodic && contains(other));
     found.retain(|other| {
-        let echoes = match other.layer {
-            Layer::Episodic => fold(&other.content).contains(&said),
-            _ => {
-                said.contains(&fold(&other.content))
-                    && other.sources.iter().all(|s| from.contains(&s.message_id))
+        let echoes = match (memory.layer, other.layer) {
+            (Layer::Episodic, Layer::Episodic) => false,
+            (_, Layer::Episodic) => {
+                contains(other) || (!contained && tells(&other.content, &memory.content))
+            }
+            (layer, _) => {
+                let same = if layer == Layer::Episodic {
+                    said.contains(&fold(&other.content)) || tells(&memory.content, &other.content)
+                } else {
+                    say_the_same(&memory.content, &other.content)
+                };
+                same && other.sources.iter().all(|s| from.contains(&s.message_id))
             }
         };
-        echoes && other.id != memory.id && other.layer != memory.layer
+        echoes && other.id != memory.id
     });
     Ok(found)
 }

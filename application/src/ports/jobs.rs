@@ -18,6 +18,8 @@ pub enum JobKind {
     Consolidate,
     /// Like `Consolidate`, before it is due: inference asked for a review of the memory (A17).
     ReviewMemory,
+    /// Ask a model again about consolidated messages that it has not yet answered for (B4).
+    Extract,
     /// Count the use of the memories that committed turns have shown (B8, B12).
     CountUse,
     /// Embed those of the owner's memories that the model has not embedded (B21). The owner's, not a session's.
@@ -26,10 +28,11 @@ pub enum JobKind {
 
 impl JobKind {
     /// Every kind.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Index,
         Self::Consolidate,
         Self::ReviewMemory,
+        Self::Extract,
         Self::CountUse,
         Self::Embed,
     ];
@@ -40,6 +43,7 @@ impl JobKind {
             Self::Index => "index",
             Self::Consolidate => "consolidate",
             Self::ReviewMemory => "review_memory",
+            Self::Extract => "extract",
             Self::CountUse => "count_use",
             Self::Embed => "embed",
         }
@@ -54,7 +58,7 @@ impl JobKind {
     pub fn lane(self) -> Lane {
         match self {
             Self::Index | Self::CountUse => Lane::Quick,
-            Self::Consolidate | Self::ReviewMemory => Lane::Model,
+            Self::Consolidate | Self::ReviewMemory | Self::Extract => Lane::Model,
             Self::Embed => Lane::Embedder,
         }
     }
@@ -186,7 +190,8 @@ pub enum JobWriteError {
 /// The outbox.
 #[async_trait]
 pub trait JobRepository: Send + Sync + 'static {
-    /// Claims the oldest job of these kinds whose time has come (pending, or running with a lapsed lease), of any owner, for `lease`.
+    /// Claims the oldest job of these kinds whose time has come (pending, or running with a lapsed lease), of any owner, for `lease`. A
+    /// consolidation (or review) waits while one of its session is at work, and so does an extraction: a model is not asked the same twice.
     async fn claim_job_of(
         &self,
         kinds: &[JobKind],

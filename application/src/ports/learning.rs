@@ -1,7 +1,9 @@
 //! What derived work reads and applies. Each commit applies a job's effect and removes the job in one transaction.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
-use tidemark_domain::ids::{ChangeId, MemoryId, Owner, SessionId, Timestamp};
+use tidemark_domain::ids::{ChangeId, JobId, MemoryId, Owner, SessionId, Timestamp};
 use tidemark_domain::memory::Source;
 use tidemark_domain::session::{Message, Session};
 
@@ -72,14 +74,78 @@ pub struct ConsolidationCommit {
     pub to_seq: i64,
     /// New semantic memory; a (source message, identity) pair that has a tombstone is passed over.
     pub new: Vec<IndexedMemory>,
+    /// New semantic memory that a model has worded. What was forgotten is known by its words, which a model does not repeat: one of
+    /// whose messages anything at all was forgotten is passed over.
+    pub worded: Vec<IndexedMemory>,
     /// What was said again.
     pub strengthened: Vec<Strengthened>,
+    /// The id of this change.
+    pub change: ChangeId,
+    /// A model has not answered for these messages: they are noted as pending ([`PendingExtraction`]), with a job to ask again.
+    pub pending: Option<Unanswered>,
+    /// Enqueued in the same transaction.
+    pub jobs: Vec<NewJob>,
+    /// When.
+    pub now: Timestamp,
+}
+
+/// Why and until when a model is not asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// The job that asks again. One that is pending already serves in its place.
+    pub job: JobId,
+    /// What went wrong, for a person; holds nothing that anybody said.
+    pub error: String,
+    /// When to ask again.
+    pub retry_in: Duration,
+}
+
+/// Consolidated messages of a session that a model has yet to read. The row goes with its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PendingExtraction {
+    /// They begin behind this number; no other pending extraction of the session does.
+    pub from_seq: i64,
+    /// The number of the last one.
+    pub to_seq: i64,
+    /// How often it was tried again in vain.
+    pub attempts: i32,
+}
+
+/// What a model has read out of a pending extraction.
+#[derive(Clone, Debug)]
+pub struct ExtractionCommit {
+    /// The owner's epoch it was decided in.
+    pub erase_epoch: i64,
+    /// Which pending extraction of the session it is.
+    pub from_seq: i64,
+    /// Its last message.
+    pub to_seq: i64,
+    /// New semantic memory that a model has worded, as in a consolidation.
+    pub worded: Vec<IndexedMemory>,
+    /// What was said again.
+    pub strengthened: Vec<Strengthened>,
+    /// What becomes of the pending extraction and the job.
+    pub outcome: ExtractionOutcome,
     /// The id of this change.
     pub change: ChangeId,
     /// Enqueued in the same transaction.
     pub jobs: Vec<NewJob>,
     /// When.
     pub now: Timestamp,
+}
+
+/// What becomes of a pending extraction.
+#[derive(Clone, Debug)]
+pub enum ExtractionOutcome {
+    /// It is done: both the pending extraction and the job go.
+    Settled,
+    /// It is not: the pending extraction counts an attempt more, and the job ends as [`fail_job`](super::jobs::JobRepository::fail_job) says.
+    Unsettled {
+        /// Why, for a person; holds nothing that anybody said.
+        error: String,
+        /// When to try again; never, when absent.
+        retry_in: Option<Duration>,
+    },
 }
 
 /// Reads and commits of derived work.
@@ -117,6 +183,38 @@ pub trait LearningRepository: Send + Sync + 'static {
         claim: &ClaimedJob,
         commit: ConsolidationCommit,
     ) -> Result<(), JobWriteError>;
+
+    /// The pending extractions of a session: those with the fewest attempts first, among these the oldest.
+    async fn pending_extractions(
+        &self,
+        owner: Owner,
+        session: SessionId,
+    ) -> StoreResult<Vec<PendingExtraction>>;
+
+    /// Applies what a model has read out of a pending extraction. Conflict when epoch or the version of a strengthened memory have moved, a new
+    /// memory's identity has become current meanwhile, or there is no such pending extraction any more.
+    async fn commit_extraction(
+        &self,
+        claim: &ClaimedJob,
+        commit: ExtractionCommit,
+    ) -> Result<(), JobWriteError>;
+
+    /// Sessions of any owner with a message behind the boundary that was said before `before` and behind which a boundary may stand, where no
+    /// turn runs and no consolidation waits, runs or has failed. At most `limit`, in no order.
+    async fn sessions_to_consolidate(
+        &self,
+        before: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Vec<(Owner, SessionId)>>;
+
+    /// Enqueues a job for a session, if there is one; one that is pending already serves in its place (A13).
+    async fn enqueue_job(
+        &self,
+        owner: Owner,
+        session: SessionId,
+        job: NewJob,
+        now: Timestamp,
+    ) -> StoreResult<()>;
 
     /// Adds one use to each memory shown in the session's completed turns that were not counted yet, and marks these.
     async fn commit_use(&self, claim: &ClaimedJob, now: Timestamp) -> Result<u64, JobWriteError>;

@@ -41,6 +41,20 @@ pub struct ModelRequest {
     pub recalled: Vec<RecalledMemory>,
     /// The language of the user's message.
     pub language: Language,
+    /// The form that the answer is to have; free text where none is asked for.
+    pub format: Option<AnswerFormat>,
+    /// How freely the model writes; as it is set up where nothing is asked for.
+    pub temperature: Option<f64>,
+}
+
+/// A form for an answer: one JSON value that a schema describes. A server that cannot hold a model to it is asked without; so the prompt has to
+/// describe it too, and the answer has to be checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AnswerFormat {
+    /// What it is called, `[a-zA-Z0-9_-]{1,64}`.
+    pub name: &'static str,
+    /// Its JSON Schema.
+    pub schema: serde_json::Value,
 }
 
 impl ModelRequest {

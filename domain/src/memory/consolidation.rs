@@ -157,7 +157,7 @@ fn strengthen_made(id: MemoryId, source: Source, made: &mut [Memory]) {
     }
 }
 
-fn strengthen_known(
+pub(super) fn strengthen_known(
     memory: &Memory,
     source: Source,
     out: &mut Vec<(MemoryId, i64, Vec<Source>, f64)>,

@@ -8,6 +8,7 @@ pub mod consolidation;
 mod cues;
 pub mod embedding;
 pub mod episodic;
+pub mod extraction;
 pub mod forgetting;
 pub mod gate;
 #[cfg(test)]

@@ -67,6 +67,38 @@ pub fn parts(key: &str) -> (Option<&str>, &str) {
     }
 }
 
+/// A key that somebody else has chosen for what is said under these names, in the form of the rules' own: common subjects under their one name, and
+/// whose it is before a slash where the speaker has a name. The person and the project go without saying, as in "my name" and "the budget": `user_name` is
+/// `name`, `project_budget` is `budget`. None where nothing is left, or it is a sentence.
+pub(super) fn key_of(chosen: &str, scope: Scope, speakers: &[&str]) -> Option<String> {
+    let chosen = normalise(chosen);
+    let spoken = speakers.iter().map(|name| normalise(name));
+    let named = spoken.filter(|name| !name.is_empty()).find_map(|name| {
+        let rest = chosen.strip_prefix(&name)?.strip_prefix(' ')?;
+        Some((name.replace(' ', "_"), rest.to_owned()))
+    });
+    if let Some((name, rest)) = named {
+        return Some(format!("{name}/{}", subject::key(&rest)?));
+    }
+    let bare = match scope {
+        Scope::UserProfile => ["the user ", "user "]
+            .iter()
+            .find_map(|own| chosen.strip_prefix(own)),
+        _ => chosen
+            .strip_prefix("project ")
+            .filter(|rest| subject::is_of_projects(rest)),
+    };
+    let attribute = subject::key(bare.unwrap_or(&chosen))?;
+    Some(match speakers {
+        [name, others @ ..]
+            if scope == Scope::UserProfile && others.iter().all(|other| other == name) =>
+        {
+            format!("{}/{attribute}", normalise(name).replace(' ', "_"))
+        }
+        _ => attribute,
+    })
+}
+
 /// Whose words are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Voice {

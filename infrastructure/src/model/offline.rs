@@ -161,6 +161,8 @@ mod tests {
         let request = ModelRequest {
             recalled,
             language,
+            format: None,
+            temperature: None,
             ..asked("how did sales go?")
         };
         let stream = OfflineModel::default().answer(request).await.unwrap();

@@ -24,5 +24,7 @@ pub(super) fn asked(text: &str) -> ModelRequest {
         max_input_tokens: 1_000,
         recalled: Vec::new(),
         language: Language::English,
+        format: None,
+        temperature: None,
     }
 }

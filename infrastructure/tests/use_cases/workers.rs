@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tidemark_application::ports::clock::Clock as _;
 use tidemark_application::ports::ids::Ids;
 use tidemark_application::ports::jobs::{Job, JobKind, JobState};
-use tidemark_domain::ids::TenantId;
+use tidemark_application::ports::learning::{ConsolidationCommit, Unanswered};
+use tidemark_domain::ids::{ChangeId, JobId, TenantId};
 use tidemark_domain::turn::TurnStatus;
 use tidemark_infrastructure::model::offline::OfflineModel;
-use tidemark_infrastructure::system::UuidV7;
+use tidemark_infrastructure::system::{SystemClock, UuidV7};
 use uuid::Uuid;
 
 use super::world::World;
@@ -183,4 +185,50 @@ async fn what_is_derived_is_derived_in_the_end() {
         assert!(jobs(&world, state).await.is_empty());
     }
     assert!(consolidated(&world).await);
+}
+
+#[tokio::test]
+async fn what_a_model_has_yet_to_read_waits_where_no_model_extracts() {
+    let world = due().await;
+    drain_index(&world).await;
+    let claimed = world
+        .store
+        .claim_job_of(&[JobKind::Consolidate], Duration::from_mins(1));
+    let claim = claimed.await.unwrap().unwrap();
+    let session = claim.session().unwrap();
+    let snapshot = world.store.learning_snapshot(world.owner, session).await;
+    let commit = ConsolidationCommit {
+        erase_epoch: snapshot.unwrap().unwrap().erase_epoch,
+        from_seq: 0,
+        to_seq: 2,
+        new: Vec::new(),
+        worded: Vec::new(),
+        strengthened: Vec::new(),
+        pending: Some(Unanswered {
+            job: JobId(UuidV7::default().uuid()),
+            error: "silent".to_owned(),
+            retry_in: Duration::ZERO,
+        }),
+        change: ChangeId(UuidV7::default().uuid()),
+        jobs: Vec::new(),
+        now: SystemClock.now(),
+    };
+    world
+        .store
+        .commit_consolidation(&claim, commit)
+        .await
+        .unwrap();
+
+    drain(&world, Arc::new(UuidV7::default()), 1).await;
+    let waiting = jobs(&world, JobState::Pending).await;
+    assert_eq!(waiting.len(), 1, "{waiting:?}");
+    assert_eq!(
+        (waiting[0].kind, waiting[0].attempts),
+        (JobKind::Extract, 0)
+    );
+    assert!(waiting[0].run_at > SystemClock.now());
+    assert_eq!(jobs(&world, JobState::Failed).await, []);
+    let unread = world.store.pending_extractions(world.owner, session).await;
+    let unread = unread.unwrap();
+    assert_eq!((unread[0].from_seq, unread[0].to_seq), (0, 2));
 }

@@ -105,6 +105,7 @@ impl World {
             clock: Arc::new(SystemClock),
             work: Arc::clone(&self.work),
             embedder: None,
+            extractor: None,
             settings: LearningSettings {
                 threshold: 4,
                 max_attempts,

@@ -101,6 +101,8 @@ tree! {
     recall: Recall "recall";
     /// How conversations become memories.
     learning: Learning "learning";
+    /// How a model extracts facts from what is consolidated, beside the rules. Without a model the rules are alone.
+    extraction: Extraction "extraction";
     /// How turns run.
     turn: Turn "turn";
     /// Streams of events.
@@ -172,6 +174,8 @@ section! {
         base_url: Option<HttpUrl> = None;
         /// The model's name there.
         name: Option<String> = None;
+        /// The name there of a smaller model that extracts facts; the model itself while unset.
+        small_name: Option<String> = None;
         /// Sent as a bearer token.
         api_key: Option<Secret> = None;
         /// The model's window. The prompt shares what the answer leaves of it: 70 % history, 20 % system and tools, 10 % recall.
@@ -264,14 +268,42 @@ section! {
     Learning {
         /// How many new messages make a session due for consolidation.
         threshold: i64 = 20, 1..=100_000;
-        /// How long messages may wait to be extracted by a model in one batch. Not used yet: rules need no batch and run at once.
+        /// How old a message makes its session due with fewer.
         interval_seconds: u64 = 300, 1..=DAY;
-        /// How many workers run here.
+        /// How many workers run here for work that needs the store alone.
         workers: usize = 2, 1..=64;
+        /// How many workers run here besides for consolidation, which may wait for a model.
+        model_workers: usize = 2, 1..=64;
         /// How long a worker may be silent before its work is taken from it.
         lease_seconds: u64 = 60, 2..=3_600;
         /// How often work is tried before it is failed and waits for a person.
         max_attempts: u32 = 8, 1..=100;
+    }
+}
+
+section! {
+    /// How a model extracts facts from what is consolidated, beside the rules. Without a model the rules are alone.
+    Extraction {
+        /// Whether a model is asked at all.
+        enabled: bool = true;
+        /// The most tokens of one call, prompt and messages together; never more than the model's window has beside the answer.
+        max_input_tokens: usize = defaults::ExtractionSettings::default().max_input_tokens, 512..=12_000;
+        /// The most tokens of an answer; never more than a quarter of the model's window.
+        max_output_tokens: u32 = defaults::ExtractionSettings::default().max_output_tokens, 64..=100_000;
+        /// How long a call may take. A bad answer gets a second call.
+        timeout_seconds: u64 = 60, 1..=DAY;
+        /// How long after an answer that was bad or did not come the model is asked again; doubled with each further one, up to an hour.
+        retry_seconds: u64 = 15, 1..=DAY;
+        /// How freely the model writes.
+        temperature: Temperature = Temperature(defaults::ExtractionSettings::default().temperature);
+        /// What the model is told to do with a conversation in English. What it must answer is checked, whatever it is told.
+        prompt_en: String = defaults::ExtractionSettings::default().prompt_en;
+        /// The same for a conversation in Chinese.
+        prompt_zh: String = defaults::ExtractionSettings::default().prompt_zh;
+        /// What it is told when its answer does not hold; `{faults}` stands for what is wrong.
+        repair_en: String = defaults::ExtractionSettings::default().repair_en;
+        /// The same in Chinese.
+        repair_zh: String = defaults::ExtractionSettings::default().repair_zh;
     }
 }
 

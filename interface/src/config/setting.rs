@@ -32,6 +32,12 @@ pub trait Setting: Sized {
 }
 
 fn quoted(text: &str) -> String {
+    if text.contains('\n') {
+        // On one line, which can be commented out: JSON's escapes are TOML's too, and DEL, which JSON needs none for, has one there.
+        return serde_json::Value::from(text)
+            .to_string()
+            .replace('\u{7f}', "\\u007f");
+    }
     toml::Value::String(text.to_owned()).to_string()
 }
 

@@ -9,6 +9,7 @@
 
 mod change;
 mod consolidation;
+mod extraction;
 mod forgetting;
 mod learning;
 mod offline;

@@ -323,7 +323,9 @@ async fn an_import_is_undone_as_a_whole(store: Store) {
         (&import["from_seq"], &import["to_seq"]),
         (&json!(0), &json!(2))
     );
-    assert_eq!(import["items"].as_array().unwrap().len(), 2, "{import}");
+    // A chunk of each message, and the statement if they have been consolidated by their age meanwhile.
+    let items = import["items"].as_array().unwrap().len();
+    assert!((2..=3).contains(&items), "{import}");
     reverted(&client, import).await;
     client.until_no_jobs().await;
     assert_eq!(budgets(&client).await, ["300k"]);

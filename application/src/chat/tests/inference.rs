@@ -94,6 +94,8 @@ async fn play(answers: Vec<Answer>, intro: Option<&str>, stop_first: bool) -> Pl
         max_input_tokens: 400,
         recalled: Vec::new(),
         language: Language::English,
+        format: None,
+        temperature: None,
     };
     let outcome = stage
         .run(request, &mut publisher, &mut progress, &mut heard)

@@ -18,6 +18,18 @@ pub(super) fn key(subject: &str) -> Option<String> {
         .then(|| name.replace(' ', "_"))
 }
 
+/// Whether a subject is one that projects have and people have not: a project's name is not the person's.
+pub(super) fn is_of_projects(subject: &str) -> bool {
+    let name = subject.replace(' ', "_");
+    PROJECT_SUBJECTS.contains(&name.as_str())
+}
+
+#[rustfmt::skip]
+const PROJECT_SUBJECTS: &[&str] = &[
+    "budget", "deadline", "database", "deploy_target", "stack", "release_date", "team_size", "goal", "client", "port",
+    "domain", "repository", "framework", "architecture",
+];
+
 /// More words than that describe a moment rather than name what somebody likes.
 const LONGEST_TASTE: usize = 4;
 

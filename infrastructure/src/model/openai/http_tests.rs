@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use serde_json::{Value, json};
-use tidemark_application::ports::model::{ModelEvent, PromptMessage};
+use tidemark_application::ports::model::{AnswerFormat, ModelEvent, PromptMessage};
 use tidemark_domain::session::Role;
 use tidemark_domain::tool::{Effect, TimeoutClass, ToolCall, ToolPolicy, ToolSpec};
 use tidemark_domain::turn::FinishReason;
@@ -212,6 +212,90 @@ async fn a_server_that_wants_the_newer_name_of_the_limit_gets_it() {
     let second = body_of(&server.requests()[1]);
     assert_eq!(second["max_completion_tokens"], 100);
     assert!(second.get("max_tokens").is_none());
+}
+
+fn asked_for_json() -> ModelRequest {
+    ModelRequest {
+        format: Some(AnswerFormat {
+            name: "facts",
+            schema: json!({ "type": "object" }),
+        }),
+        temperature: Some(0.0),
+        ..asked("go")
+    }
+}
+
+#[tokio::test]
+async fn a_form_and_a_temperature_that_a_request_asks_for_are_sent() {
+    let server = Server::start([yes()]).await;
+    let model = model_with(&server, |o| o.temperature = Some(0.5));
+    let told: Vec<_> = model
+        .answer(asked_for_json())
+        .await
+        .unwrap()
+        .collect()
+        .await;
+    assert_eq!(told.len(), 2);
+    let body = body_of(&server.requests()[0]);
+    assert_eq!(body["temperature"], 0.0);
+    assert_eq!(
+        body["response_format"],
+        json!({
+            "type": "json_schema",
+            "json_schema": { "name": "facts", "strict": true, "schema": { "type": "object" } },
+        })
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_knows_no_schema_is_asked_for_json_and_then_without() {
+    let refusal = |what: &str| {
+        answer(
+            "400 Bad Request",
+            &[],
+            json!({ "error": { "message": what } }).to_string(),
+        )
+    };
+    let server = Server::start([
+        refusal("response_format type json_schema is not supported"),
+        refusal("This model does not support response_format"),
+        refusal("temperature does not support 0.0 with this model"),
+        yes(),
+    ])
+    .await;
+    let model = model_with(&server, |o| o.max_retries = 0);
+    for _ in 0..2 {
+        let told: Vec<_> = model
+            .answer(asked_for_json())
+            .await
+            .unwrap()
+            .collect()
+            .await;
+        assert_eq!(told.len(), 2);
+    }
+    let asked: Vec<(Value, bool)> = server
+        .requests()
+        .iter()
+        .map(|r| {
+            let body = body_of(r);
+            (
+                body["response_format"]["type"].clone(),
+                body.get("temperature").is_some(),
+            )
+        })
+        .collect();
+    let schema: Value = "json_schema".into();
+    let object: Value = "json_object".into();
+    assert_eq!(
+        asked,
+        [
+            (schema, true),
+            (object, true),
+            (Value::Null, true),
+            (Value::Null, false),
+            (Value::Null, false)
+        ]
+    );
 }
 
 #[tokio::test]

@@ -16,6 +16,22 @@ pub(super) struct Dialect {
     pub(super) no_stream_options: bool,
     /// It wants `max_completion_tokens` where others want `max_tokens`.
     pub(super) max_completion_tokens: bool,
+    /// It writes at a temperature of its own.
+    pub(super) no_temperature: bool,
+    /// How far it can hold an answer to a form.
+    pub(super) format: FormatSupport,
+}
+
+/// How far a server can hold an answer to a form.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum FormatSupport {
+    /// To a schema.
+    #[default]
+    Schema,
+    /// To being a JSON object.
+    Object,
+    /// Not at all.
+    None,
 }
 
 impl Dialect {
@@ -26,6 +42,13 @@ impl Dialect {
             next.no_stream_options = true;
         } else if body.contains("max_completion_tokens") {
             next.max_completion_tokens = true;
+        } else if body.contains("response_format") || body.contains("json_schema") {
+            next.format = match self.format {
+                FormatSupport::Schema => FormatSupport::Object,
+                FormatSupport::Object | FormatSupport::None => FormatSupport::None,
+            };
+        } else if body.contains("temperature") {
+            next.no_temperature = true;
         }
         (next != self).then_some(next)
     }
@@ -52,8 +75,22 @@ pub(super) fn request_body(
     if !dialect.no_stream_options {
         body["stream_options"] = json!({ "include_usage": true });
     }
-    if let Some(temperature) = temperature {
+    if let Some(temperature) = request.temperature.or(temperature)
+        && !dialect.no_temperature
+    {
         body["temperature"] = temperature.into();
+    }
+    if let Some(format) = &request.format {
+        match dialect.format {
+            FormatSupport::Schema => {
+                body["response_format"] = json!({
+                    "type": "json_schema",
+                    "json_schema": { "name": format.name, "schema": format.schema, "strict": true },
+                });
+            }
+            FormatSupport::Object => body["response_format"] = json!({ "type": "json_object" }),
+            FormatSupport::None => {}
+        }
     }
     if !request.tools.is_empty() {
         body["tools"] = request.tools.iter().map(tool).collect();

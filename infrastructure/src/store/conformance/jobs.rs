@@ -172,6 +172,38 @@ pub async fn a_claim_of_some_kinds_passes_over_the_others(store: Arc<dyn Store>)
     assert_eq!(found.unwrap().unwrap().job.id, lapsed.job.id);
 }
 
+pub async fn a_session_is_consolidated_and_extracted_by_one_worker_at_a_time(
+    store: Arc<dyn Store>,
+) {
+    let w = World::new(store).await;
+    let session = w.session().await;
+    let first = w.claimed(session, JobKind::Consolidate).await;
+    for kind in [
+        JobKind::Consolidate,
+        JobKind::ReviewMemory,
+        JobKind::Extract,
+    ] {
+        w.enqueued(session, kind).await;
+    }
+    let extraction = w.claim().await.unwrap();
+    assert_eq!(extraction.job.kind, JobKind::Extract);
+    w.enqueued(session, JobKind::Extract).await;
+    assert_eq!(w.claim().await, None);
+    w.enqueued(w.session().await, JobKind::Consolidate).await;
+    assert_ne!(w.claim().await.unwrap().job.session_id, Some(session));
+
+    w.store.finish_job(&extraction).await.unwrap();
+    assert_eq!(w.claim().await.unwrap().job.kind, JobKind::Extract);
+    w.store.finish_job(&first).await.unwrap();
+    let second = w.claim_for(SHORT).await.unwrap();
+    lapse().await;
+    let third = w.claim().await.unwrap();
+    assert_eq!(third.job.id, second.job.id, "who is gone holds nobody up");
+    assert_eq!(w.claim().await, None);
+    w.store.finish_job(&third).await.unwrap();
+    assert!(w.claim().await.is_some());
+}
+
 pub async fn a_renewed_claim_does_not_lapse(store: Arc<dyn Store>) {
     let w = World::new(store).await;
     w.enqueued(w.session().await, JobKind::Index).await;

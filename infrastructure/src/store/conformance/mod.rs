@@ -23,6 +23,7 @@ pub mod closing;
 pub mod commit;
 pub mod embeddings;
 pub mod expiry;
+pub mod extraction;
 pub mod forgetting;
 pub mod idempotency;
 pub mod index;
@@ -178,6 +179,7 @@ macro_rules! conformance {
                 a_lapsed_claim_is_given_to_another_and_the_first_has_lost
                 a_lapsed_claim_that_nobody_took_is_still_valid
                 a_claim_of_some_kinds_passes_over_the_others
+                a_session_is_consolidated_and_extracted_by_one_worker_at_a_time
                 a_renewed_claim_does_not_lapse
                 a_claim_that_was_taken_over_cannot_be_renewed
                 a_finished_job_is_gone_and_cannot_be_finished_again
@@ -215,6 +217,19 @@ macro_rules! conformance {
                 learning_for_a_deleted_session_is_lost
                 each_completed_turn_counts_once_for_each_memory_it_showed
                 turns_that_did_not_complete_count_no_use
+            }
+            extraction {
+                a_consolidation_notes_what_a_model_has_yet_to_read
+                of_many_unread_ranges_that_with_the_fewest_attempts_comes_first
+                what_a_model_has_read_is_stored_and_no_longer_pending
+                an_answer_that_is_still_bad_is_counted_and_its_job_waits_or_fails
+                an_extraction_decided_on_what_has_moved_is_a_conflict
+                a_message_of_which_something_was_forgotten_teaches_a_model_nothing
+                what_a_model_worded_is_stored_once_beside_what_rules_found
+                unread_messages_that_go_are_no_longer_to_be_read
+                strangers_see_nothing_unread
+                sessions_with_old_messages_are_to_be_consolidated
+                a_consolidation_that_waits_runs_or_has_failed_is_not_looked_for_again
             }
             unindexed {
                 what_is_committed_and_not_yet_indexed_is_told
@@ -347,6 +362,7 @@ mod tests {
             include_str!("closing.rs"),
             include_str!("jobs.rs"),
             include_str!("learning.rs"),
+            include_str!("extraction.rs"),
             include_str!("unindexed.rs"),
             include_str!("memories.rs"),
             include_str!("listing.rs"),

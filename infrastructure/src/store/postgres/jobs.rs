@@ -260,7 +260,8 @@ async fn pending_like(tx: &mut PgConnection, job: &Job) -> Result<Option<Job>, s
     row.map(Job::try_from).transpose()
 }
 
-async fn fail(
+/// Ends a claimed job in failure; see the port.
+pub(super) async fn fail(
     tx: &mut PgConnection,
     claim: &ClaimedJob,
     error: &str,

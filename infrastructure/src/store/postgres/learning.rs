@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 use sqlx::PgConnection;
 use sqlx::types::Json;
-use tidemark_application::ports::jobs::{ClaimedJob, JobWriteError};
+use tidemark_application::ports::jobs::{ClaimedJob, JobWriteError, NewJob};
 use tidemark_application::ports::learning::{
-    ConsolidationCommit, IndexCommit, LearningRepository, LearningSnapshot, TaughtMessage,
+    ConsolidationCommit, ExtractionCommit, IndexCommit, LearningRepository, LearningSnapshot,
+    PendingExtraction, Strengthened, TaughtMessage,
 };
 use tidemark_application::ports::memories::IndexedMemory;
 use tidemark_application::ports::store::{StoreError, StoreResult};
@@ -22,7 +23,7 @@ use uuid::Uuid;
 use super::changes::Change;
 use super::rows::{MessageRow, SessionRow, message_columns, owned, owned_as, session_columns};
 use super::transaction::Abort;
-use super::{PostgresStore, forget, history, jobs, lines, memories, sessions};
+use super::{PostgresStore, extraction, forget, history, jobs, lines, memories, sessions};
 
 const SNAPSHOT: &str = concat!(
     "SELECT ",
@@ -144,7 +145,7 @@ async fn take(tx: &mut PgConnection, claim: &ClaimedJob) -> Result<Session, Abor
     session.ok_or(Abort::Decided(JobWriteError::Lost))
 }
 
-fn check(holds: bool) -> Result<(), Abort<JobWriteError>> {
+pub(super) fn check(holds: bool) -> Result<(), Abort<JobWriteError>> {
     if holds {
         Ok(())
     } else {
@@ -221,20 +222,8 @@ async fn commit_consolidation(
     check(session.last_consolidated == commit.from_seq)?;
     let change = Change::begin(tx, owner).await?;
     check(change.erase_epoch() == commit.erase_epoch)?;
-    forget::expire(tx, owner, &change, commit.now).await?;
-    let mut items = strengthen_all(tx, owner, &change, commit).await?;
-    let mut new = admitted(tx, owner, &commit.new).await?;
-    let mut said = BTreeSet::new();
-    new.retain(|item| item.memory.key.is_some() || said.insert(item.identity.clone()));
-    refuse_repetitions(tx, owner, &new, commit.now).await?;
-    let stored = memories::insert(tx, owner, &change, &new.iter().collect::<Vec<_>>()).await?;
-    let made = new.iter().map(|item| &item.memory);
-    items.extend(
-        made.filter(|memory| stored.contains(&memory.id.0))
-            .map(Item::created),
-    );
-    let touched = Touched::by(new.iter().map(|item| &item.memory));
-    items.extend(lines::settle(tx, owner, &change, touched, Some(commit.now)).await?);
+    let taught = (&*commit.new, &*commit.worded, &*commit.strengthened);
+    let items = learn(tx, owner, &change, taught, commit.now).await?;
     let kept = domain::Change::new(commit.change, ChangeKind::Consolidation, commit.now, items)
         .of_session(Some(id))
         .over(commit.from_seq, commit.to_seq);
@@ -244,7 +233,38 @@ async fn commit_consolidation(
         .bind(commit.to_seq)
         .execute(&mut *tx)
         .await?;
+    if let Some(unanswered) = &commit.pending {
+        let range = (commit.from_seq, commit.to_seq);
+        extraction::note(tx, owner, id, (range, unanswered), commit.now).await?;
+    }
     Ok(jobs::enqueue(tx, owner, id, &commit.jobs, commit.now).await?)
+}
+
+/// Stores new semantic memory, as rules found and as a model worded it, strengthens what was said again, settles what is said of their keys, and
+/// tells what became of each. Whoever calls holds the owner's lock and has changed none of its memories yet.
+pub(super) async fn learn(
+    tx: &mut PgConnection,
+    owner: Owner,
+    change: &Change,
+    (new, worded, said_again): (&[IndexedMemory], &[IndexedMemory], &[Strengthened]),
+    now: Timestamp,
+) -> Result<Vec<Item>, Abort<JobWriteError>> {
+    forget::expire(tx, owner, change, now).await?;
+    let mut items = strengthen_all(tx, owner, change, said_again, now).await?;
+    let mut new = admitted(tx, owner, new).await?;
+    new.extend(extraction::admitted(tx, owner, worded).await?);
+    let mut said = BTreeSet::new();
+    new.retain(|item| item.memory.key.is_some() || said.insert(item.identity.clone()));
+    refuse_repetitions(tx, owner, &new, now).await?;
+    let stored = memories::insert(tx, owner, change, &new.iter().collect::<Vec<_>>()).await?;
+    let made = new.iter().map(|item| &item.memory);
+    items.extend(
+        made.filter(|memory| stored.contains(&memory.id.0))
+            .map(Item::created),
+    );
+    let touched = Touched::by(new.iter().map(|item| &item.memory));
+    items.extend(lines::settle(tx, owner, change, touched, Some(now)).await?);
+    Ok(items)
 }
 
 /// Refuses what would only repeat something that came after the work was decided on.
@@ -271,15 +291,16 @@ async fn strengthen_all(
     tx: &mut PgConnection,
     owner: Owner,
     change: &Change,
-    commit: &ConsolidationCommit,
+    said_again: &[Strengthened],
+    now: Timestamp,
 ) -> Result<Vec<Item>, Abort<JobWriteError>> {
-    let ids: Vec<Uuid> = commit.strengthened.iter().map(|s| s.id.0).collect();
+    let ids: Vec<Uuid> = said_again.iter().map(|s| s.id.0).collect();
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let before = memories::by_id(tx, owner, &ids, Some(commit.now)).await?;
-    strengthen(tx, owner, change, commit).await?;
-    let after = memories::by_id(tx, owner, &ids, Some(commit.now)).await?;
+    let before = memories::by_id(tx, owner, &ids, Some(now)).await?;
+    strengthen(tx, owner, change, said_again).await?;
+    let after = memories::by_id(tx, owner, &ids, Some(now)).await?;
     let changed = after.iter().filter_map(|after| {
         let before = before.iter().find(|before| before.id == after.id)?;
         Some(Item::changed(before, after, Op::Strengthened))
@@ -291,9 +312,8 @@ async fn strengthen(
     tx: &mut PgConnection,
     owner: Owner,
     change: &Change,
-    commit: &ConsolidationCommit,
+    said_again: &[Strengthened],
 ) -> Result<(), Abort<JobWriteError>> {
-    let said_again = &commit.strengthened;
     let changed: Vec<(Uuid, String)> = owned_as(STRENGTHEN, owner)
         .bind(said_again.iter().map(|s| s.id.0).collect::<Vec<_>>())
         .bind(said_again.iter().map(|s| s.version).collect::<Vec<_>>())
@@ -406,6 +426,62 @@ impl LearningRepository for PostgresStore {
         self.database
             .write(claim.job.owner.tenant, input, |tx, (claim, commit)| {
                 Box::pin(commit_consolidation(tx, claim, commit))
+            })
+            .await
+    }
+
+    async fn pending_extractions(
+        &self,
+        owner: Owner,
+        session: SessionId,
+    ) -> StoreResult<Vec<PendingExtraction>> {
+        self.database
+            .read(owner.tenant, (), move |tx, ()| {
+                Box::pin(extraction::pending(tx, owner, session))
+            })
+            .await
+    }
+
+    async fn commit_extraction(
+        &self,
+        claim: &ClaimedJob,
+        commit: ExtractionCommit,
+    ) -> Result<(), JobWriteError> {
+        let input = (claim.clone(), commit);
+        self.database
+            .write(claim.job.owner.tenant, input, |tx, (claim, commit)| {
+                Box::pin(extraction::commit(tx, claim, commit))
+            })
+            .await
+    }
+
+    async fn sessions_to_consolidate(
+        &self,
+        before: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Vec<(Owner, SessionId)>> {
+        self.database
+            .before_tenant((), move |tx, ()| {
+                Box::pin(extraction::to_consolidate(tx, before, limit))
+            })
+            .await
+    }
+
+    async fn enqueue_job(
+        &self,
+        owner: Owner,
+        session: SessionId,
+        job: NewJob,
+        now: Timestamp,
+    ) -> StoreResult<()> {
+        self.database
+            .write(owner.tenant, (), move |tx, ()| {
+                Box::pin(async move {
+                    if sessions::lock(tx, owner, session).await?.is_some() {
+                        jobs::enqueue(tx, owner, session, &[job], now).await?;
+                    }
+                    Ok::<_, Abort<StoreError>>(())
+                })
             })
             .await
     }

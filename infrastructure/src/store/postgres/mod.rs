@@ -11,6 +11,7 @@
 mod changes;
 mod edits;
 mod embeddings;
+mod extraction;
 mod forget;
 mod history;
 mod idempotency;

@@ -31,6 +31,18 @@ macro_rules! claimed {
     };
 }
 
+/// Work `d` that may wait for a model is done by one worker a session, or it would be asked the same twice.
+macro_rules! alone {
+    () => {
+        concat!(
+            "NOT (d.kind IN ('consolidate', 'review_memory', 'extract') AND EXISTS (SELECT 1 FROM jobs r INDEXED BY jobs_by_session \
+                 WHERE r.tenant_id = d.tenant_id AND r.owner_id = d.owner_id AND r.session_id = d.session_id \
+                 AND r.state = 'running' AND r.lease_until > ", database_now!(), " \
+                 AND r.kind IN ('consolidate', 'review_memory', 'extract') AND (r.kind = 'extract') = (d.kind = 'extract')))"
+        )
+    };
+}
+
 statements! {
     ENQUEUE = concat!(
         "INSERT INTO jobs (tenant_id, owner_id, id, session_id, kind, run_at, created_at) \
@@ -40,11 +52,13 @@ statements! {
         "UPDATE jobs SET state = 'running', attempts = attempts + 1, token = token + 1, \
              lease_until = ", database_now!(), " + ?1 \
          WHERE (tenant_id, owner_id, id) = (SELECT tenant_id, owner_id, id FROM ( \
-             SELECT * FROM (SELECT tenant_id, owner_id, id, run_at FROM jobs \
-                 WHERE state = 'pending' AND kind IN (SELECT value FROM json_each(?2)) AND run_at <= ", database_now!(), " ORDER BY run_at, id LIMIT 1) \
+             SELECT * FROM (SELECT tenant_id, owner_id, id, run_at FROM jobs d \
+                 WHERE state = 'pending' AND kind IN (SELECT value FROM json_each(?2)) AND run_at <= ", database_now!(), " AND ", alone!(), " \
+                 ORDER BY run_at, id LIMIT 1) \
              UNION ALL \
-             SELECT * FROM (SELECT tenant_id, owner_id, id, run_at FROM jobs \
-                 WHERE state = 'running' AND kind IN (SELECT value FROM json_each(?2)) AND lease_until <= ", database_now!(), " ORDER BY run_at, id LIMIT 1) \
+             SELECT * FROM (SELECT tenant_id, owner_id, id, run_at FROM jobs d \
+                 WHERE state = 'running' AND kind IN (SELECT value FROM json_each(?2)) AND lease_until <= ", database_now!(), " AND ", alone!(), " \
+                 ORDER BY run_at, id LIMIT 1) \
          ) ORDER BY run_at, id LIMIT 1) \
          RETURNING ", job_columns!());
     RENEW = concat!("UPDATE jobs SET lease_until = ", database_now!(), " + ?5 WHERE ", claimed!());
@@ -207,7 +221,8 @@ async fn claim(
     }))
 }
 
-async fn fail(
+/// Ends a claimed job in failure; see the port.
+pub(super) async fn fail(
     connection: &mut SqliteConnection,
     claim: ClaimedJob,
     error: String,

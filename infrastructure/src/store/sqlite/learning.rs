@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use sqlx::SqliteConnection;
-use tidemark_application::ports::jobs::{ClaimedJob, JobWriteError};
+use tidemark_application::ports::jobs::{ClaimedJob, JobWriteError, NewJob};
 use tidemark_application::ports::learning::{
-    ConsolidationCommit, IndexCommit, LearningRepository, LearningSnapshot, Strengthened,
-    TaughtMessage,
+    ConsolidationCommit, ExtractionCommit, IndexCommit, LearningRepository, LearningSnapshot,
+    PendingExtraction, Strengthened, TaughtMessage,
 };
 use tidemark_application::ports::memories::IndexedMemory;
 use tidemark_application::ports::store::StoreResult;
@@ -21,7 +21,7 @@ use super::messages::message_columns;
 use super::rows::{self, Row, fingerprint, micros, owned};
 use super::sessions::session_columns;
 use super::statements::statements;
-use super::{SqliteStore, history, jobs, memories, owners};
+use super::{SqliteStore, extraction, history, jobs, memories, owners};
 
 statements! {
     /// While a turn runs nobody else appends, so what lies before its first message is closed.
@@ -60,7 +60,16 @@ async fn begin(
     erase_epoch: i64,
 ) -> Result<(), JobWriteError> {
     jobs::finish(connection, claim).await?;
-    if owners::erase_epoch(connection, claim.job.owner).await? == erase_epoch {
+    check_epoch(connection, claim.job.owner, erase_epoch).await
+}
+
+/// Makes sure that nothing was erased since work was decided on.
+pub(super) async fn check_epoch(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    erase_epoch: i64,
+) -> Result<(), JobWriteError> {
+    if owners::erase_epoch(connection, owner).await? == erase_epoch {
         Ok(())
     } else {
         Err(JobWriteError::Conflict)
@@ -182,6 +191,31 @@ async fn admitted(
     Ok(admitted)
 }
 
+/// Stores new semantic memory, as rules found and as a model worded it, strengthens what was said again, settles what is said of their keys, and
+/// tells what became of each.
+pub(super) async fn learn(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    (new, worded, said_again): (Vec<IndexedMemory>, Vec<IndexedMemory>, Vec<Strengthened>),
+    now: Timestamp,
+) -> Result<Vec<Item>, JobWriteError> {
+    let change = &Change::begin(connection, owner).await?;
+    memories::expire(connection, owner, change, now).await?;
+    let mut items = strengthen_all(connection, owner, change, said_again, now).await?;
+    let mut all = new;
+    all.extend(extraction::admitted(connection, owner, worded).await?);
+    let new = admitted(connection, owner, all).await?;
+    refuse_repetitions(connection, owner, &new, now).await?;
+    for item in &new {
+        if memories::add(connection, owner, change, item).await? {
+            items.push(Item::created(&item.memory));
+        }
+    }
+    let touched = Touched::by(new.iter().map(|item| &item.memory));
+    items.extend(lines::settle(connection, owner, change, touched, Some(now)).await?);
+    Ok(items)
+}
+
 /// Refuses what would only repeat something that came after the work was decided on.
 async fn refuse_repetitions(
     connection: &mut SqliteConnection,
@@ -210,17 +244,18 @@ async fn strengthen_all(
     connection: &mut SqliteConnection,
     owner: Owner,
     change: &Change,
-    commit: &ConsolidationCommit,
+    said_again: Vec<Strengthened>,
+    now: Timestamp,
 ) -> Result<Vec<Item>, JobWriteError> {
-    let ids: Vec<MemoryId> = commit.strengthened.iter().map(|s| s.id).collect();
+    let ids: Vec<MemoryId> = said_again.iter().map(|s| s.id).collect();
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let before = memories::by_ids(&mut *connection, owner, &ids, Some(commit.now)).await?;
-    for strengthened in &commit.strengthened {
-        strengthen(connection, owner, change, strengthened.clone()).await?;
+    let before = memories::by_ids(&mut *connection, owner, &ids, Some(now)).await?;
+    for strengthened in said_again {
+        strengthen(connection, owner, change, strengthened).await?;
     }
-    let after = memories::by_ids(&mut *connection, owner, &ids, Some(commit.now)).await?;
+    let after = memories::by_ids(&mut *connection, owner, &ids, Some(now)).await?;
     let changed = after.iter().filter_map(|after| {
         let before = before.iter().find(|before| before.id == after.id)?;
         Some(Item::changed(before, after, Op::Strengthened))
@@ -231,25 +266,18 @@ async fn strengthen_all(
 async fn consolidate(
     connection: &mut SqliteConnection,
     claim: ClaimedJob,
-    mut commit: ConsolidationCommit,
+    commit: ConsolidationCommit,
 ) -> Result<(), JobWriteError> {
     begin(connection, &claim, commit.erase_epoch).await?;
     let (from, to) = (commit.from_seq, commit.to_seq);
     move_cursor(connection, MOVE_BOUNDARY, &claim, from, to).await?;
     let (owner, session, now) = (claim.job.owner, claim.session()?, commit.now);
-    let change = &Change::begin(connection, owner).await?;
-    memories::expire(connection, owner, change, now).await?;
-    let mut items = strengthen_all(connection, owner, change, &commit).await?;
-    let new = std::mem::take(&mut commit.new);
-    let new = admitted(connection, owner, new).await?;
-    refuse_repetitions(connection, owner, &new, now).await?;
-    for item in &new {
-        if memories::add(connection, owner, change, item).await? {
-            items.push(Item::created(&item.memory));
-        }
+    let taught = (commit.new, commit.worded, commit.strengthened);
+    let items = learn(connection, owner, taught, now).await?;
+    if let Some(unanswered) = commit.pending {
+        let note = ((from, to), unanswered);
+        extraction::note(connection, owner, session, note, now).await?;
     }
-    let touched = Touched::by(new.iter().map(|item| &item.memory));
-    items.extend(lines::settle(connection, owner, change, touched, Some(now)).await?);
     let kept = domain::Change::new(commit.change, ChangeKind::Consolidation, now, items)
         .of_session(Some(session))
         .over(from, to);
@@ -352,6 +380,45 @@ impl LearningRepository for SqliteStore {
         let claim = claim.clone();
         self.writer
             .write(move |c| Box::pin(consolidate(c, claim, commit)))
+            .await
+    }
+
+    async fn pending_extractions(
+        &self,
+        owner: Owner,
+        session: SessionId,
+    ) -> StoreResult<Vec<PendingExtraction>> {
+        extraction::pending(&self.readers, owner, session).await
+    }
+
+    async fn commit_extraction(
+        &self,
+        claim: &ClaimedJob,
+        commit: ExtractionCommit,
+    ) -> Result<(), JobWriteError> {
+        let claim = claim.clone();
+        self.writer
+            .write(move |c| Box::pin(extraction::commit(c, claim, commit)))
+            .await
+    }
+
+    async fn sessions_to_consolidate(
+        &self,
+        before: Timestamp,
+        limit: u32,
+    ) -> StoreResult<Vec<(Owner, SessionId)>> {
+        extraction::to_consolidate(&self.readers, before, limit).await
+    }
+
+    async fn enqueue_job(
+        &self,
+        owner: Owner,
+        session: SessionId,
+        job: NewJob,
+        now: Timestamp,
+    ) -> StoreResult<()> {
+        self.writer
+            .write(move |c| Box::pin(extraction::enqueue(c, owner, session, job, now)))
             .await
     }
 

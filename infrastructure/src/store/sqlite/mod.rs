@@ -7,6 +7,7 @@ mod changes;
 mod edits;
 mod embeddings;
 mod errors;
+mod extraction;
 mod history;
 mod idempotency;
 mod jobs;

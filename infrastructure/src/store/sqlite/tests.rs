@@ -159,6 +159,7 @@ fn all_statements() -> Vec<&'static str> {
     [
         edits::STATEMENTS,
         history::STATEMENTS,
+        extraction::STATEMENTS,
         idempotency::STATEMENTS,
         jobs::STATEMENTS,
         learning::STATEMENTS,

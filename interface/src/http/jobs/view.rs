@@ -18,6 +18,8 @@ pub enum JobKindView {
     Consolidate,
     /// The same, before it is due.
     ReviewMemory,
+    /// Ask a model again about consolidated messages that it has not yet answered for.
+    Extract,
     /// Count the use of memories that were shown.
     CountUse,
     /// Embed the user's memories that the present model has not embedded.
@@ -30,6 +32,7 @@ impl From<JobKind> for JobKindView {
             JobKind::Index => Self::Index,
             JobKind::Consolidate => Self::Consolidate,
             JobKind::ReviewMemory => Self::ReviewMemory,
+            JobKind::Extract => Self::Extract,
             JobKind::CountUse => Self::CountUse,
             JobKind::Embed => Self::Embed,
         }

@@ -129,8 +129,10 @@ impl World {
             from_seq: snapshot.session.last_consolidated,
             to_seq: snapshot.last_closed,
             new: new.into_iter().map(indexed).collect(),
+            worded: Vec::new(),
             strengthened: Vec::new(),
             change: self.ids.change(),
+            pending: None,
             jobs: Vec::new(),
             now: self.now(),
         }

@@ -6,15 +6,16 @@ use tidemark_application::ports::store::StoreError;
 
 use super::super::testing::TestDatabase;
 use super::super::{
-    ConnectError, PostgresStore, SchemaMismatch, changes, edits, embeddings, forget, history,
-    idempotency, jobs, learning, lines, memories, messages, owners, recalled, schema, sessions,
-    turns, users,
+    ConnectError, PostgresStore, SchemaMismatch, changes, edits, embeddings, extraction, forget,
+    history, idempotency, jobs, learning, lines, memories, messages, owners, recalled, schema,
+    sessions, turns, users,
 };
 
 fn statements() -> Vec<&'static str> {
     [
         changes::STATEMENTS,
         embeddings::STATEMENTS,
+        extraction::STATEMENTS,
         forget::STATEMENTS,
         idempotency::STATEMENTS,
         jobs::STATEMENTS,

@@ -5,7 +5,9 @@ use std::time::Duration;
 use sqlx::{Connection, PgConnection};
 use tidemark_application::ports::embeddings::{EmbeddingRepository, MemoryVector, VectorCommit};
 use tidemark_application::ports::jobs::{JobKind, JobRepository, JobState, NewJob};
-use tidemark_application::ports::learning::{IndexCommit, LearningRepository};
+use tidemark_application::ports::learning::{
+    ConsolidationCommit, IndexCommit, LearningRepository, Unanswered,
+};
 use tidemark_application::ports::memories::{Forgetting, IndexedMemory, MemoryRepository};
 use tidemark_application::ports::sessions::{NewSession, SessionRepository, Updated};
 use tidemark_application::ports::store::Idempotency;
@@ -195,11 +197,38 @@ pub(super) async fn fill(store: &PostgresStore, tenant: TenantId) -> Owner {
     };
     let forgotten = store.forget(owner, forgetting).await.unwrap();
     assert_eq!(forgotten, Updated::Done(1));
+    leave_unread(store, owner, session).await;
     embed(store, owner).await;
     let other = self::owner(store, tenant).await;
     let erased = store.erase(other, new_id(), now()).await.unwrap();
     assert!(erased.is_some());
     owner
+}
+
+/// Consolidates what a model has yet to read.
+async fn leave_unread(store: &PostgresStore, owner: Owner, session: SessionId) {
+    let claim = store.claim_job_of(&[JobKind::Consolidate], Duration::from_secs(30));
+    let claim = claim.await.unwrap().expect("the job is due");
+    assert_eq!(claim.job.session_id, Some(session));
+    let commit = ConsolidationCommit {
+        erase_epoch: 0,
+        from_seq: 0,
+        to_seq: 2,
+        new: Vec::new(),
+        worded: Vec::new(),
+        strengthened: Vec::new(),
+        pending: Some(Unanswered {
+            job: JobId(new_id()),
+            error: "silent".to_owned(),
+            retry_in: Duration::from_mins(1),
+        }),
+        change: ChangeId(new_id()),
+        jobs: Vec::new(),
+        now: now(),
+    };
+    store.commit_consolidation(&claim, commit).await.unwrap();
+    let pending = store.pending_extractions(owner, session).await.unwrap();
+    assert_eq!(pending.len(), 1);
 }
 
 /// Embeds everything that the owner has.

@@ -7,7 +7,7 @@ use tidemark_domain::ids::{Owner, SessionId, Timestamp, TurnId};
 use super::super::changes::Change;
 use super::super::rows::{owned, owned_as};
 use super::super::transaction::Abort;
-use super::super::{forget, owners};
+use super::super::{extraction, forget, owners};
 
 const IS_OPEN: &str = "
 SELECT EXISTS (
@@ -71,6 +71,7 @@ pub(super) async fn replace(
     owners::raise_epoch(tx, owner).await?;
     let change = Change::begin(tx, owner).await?;
     forget::withdraw(tx, owner, &change, session, first_seq..=i64::MAX).await?;
+    extraction::cut(tx, owner, session, first_seq).await?;
     owned(REWIND, owner)
         .bind(session.0)
         .bind(first_seq)

@@ -37,6 +37,7 @@ macro_rules! deletions {
 /// test finds those that have none.
 pub(in super::super) const DELETIONS: &[(&str, &str)] = deletions![
     "jobs",
+    "pending_extractions",
     "messages",
     "embedding_marks",
     "memory_vectors",

@@ -5,12 +5,13 @@ use sqlx::Row;
 use super::*;
 
 /// Indexes of open or unfinished things alone, which may be walked.
-const SMALL: [&str; 10] = [
+const SMALL: [&str; 11] = [
     "turns_open",
     "turns_running",
     "turns_queued",
     "jobs_leased",
     "sessions_unindexed",
+    "sessions_unconsolidated",
     "memories_profile",
     "owners",
     "jobs USING PRIMARY KEY",

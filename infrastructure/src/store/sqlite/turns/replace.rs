@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::store::sqlite::errors::store_error;
 use crate::store::sqlite::rows::{Row, owned};
 use crate::store::sqlite::statements::statements;
-use crate::store::sqlite::{memories, messages, owners, sessions};
+use crate::store::sqlite::{extraction, memories, messages, owners, sessions};
 
 statements! {
     BRANCH = "SELECT id, first_seq, created_at FROM turns \
@@ -67,6 +67,7 @@ pub(super) async fn remove(
         .await
         .map_err(store_error)?;
     sessions::cut(connection, owner, session, branch.first_seq - 1).await?;
+    extraction::cut(connection, owner, session, branch.first_seq).await?;
     // Learning that has read the removed messages and not yet committed may find both cursors where it left them.
     owners::raise_erase_epoch(connection, owner).await
 }

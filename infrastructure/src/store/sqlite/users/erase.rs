@@ -33,6 +33,7 @@ macro_rules! deletions {
 /// test finds those that have none.
 pub(in crate::store::sqlite) const DELETIONS: &[(&str, &str)] = deletions![
     "jobs",
+    "pending_extractions",
     "messages",
     "embedding_marks",
     "memory_vectors",
