@@ -111,8 +111,12 @@ impl Indexes {
     /// When the store fails.
     pub async fn speakers(&self, owner: Owner, newest: i64) -> StoreResult<Vec<String>> {
         let known = self.current(owner, newest).await?;
-        let index = read(&known.index);
-        Ok(index.speakers().map(str::to_owned).collect())
+        // Somebody may be writing a large part of it.
+        let look = move || {
+            let index = read(&known.index);
+            index.speakers().map(str::to_owned).collect()
+        };
+        tokio::task::spawn_blocking(look).await.map_err(failed)
     }
 
     /// Lets go what is held of an owner who is gone. A search that is under way ends with what it has.
