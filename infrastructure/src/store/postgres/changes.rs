@@ -17,7 +17,8 @@ use crate::store::changes::{self, ReadChanges};
 /// order.
 const BEGIN: &str = "
 UPDATE owners SET memory_change = memory_change + 1 WHERE tenant_id = $1 AND owner_id = $2
-RETURNING memory_change, erase_epoch";
+RETURNING memory_change, erase_epoch,
+    (SELECT min(m.expires_at) FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.expires_at IS NOT NULL)";
 
 const NEWEST: &str = "SELECT memory_change FROM owners WHERE tenant_id = $1 AND owner_id = $2";
 
@@ -60,20 +61,27 @@ pub(super) const STATEMENTS: &[&str] =
 pub(super) struct Change {
     number: i64,
     erase_epoch: i64,
+    soonest_expiry: Option<Timestamp>,
 }
 
 impl Change {
     /// Locks the owner and raises the number of its changes.
     pub(super) async fn begin(tx: &mut PgConnection, owner: Owner) -> Result<Self, sqlx::Error> {
-        let (number, erase_epoch) = owned_as(BEGIN, owner).fetch_one(tx).await?;
+        let (number, erase_epoch, soonest_expiry) = owned_as(BEGIN, owner).fetch_one(tx).await?;
         Ok(Self {
             number,
             erase_epoch,
+            soonest_expiry,
         })
     }
 
     pub(super) fn number(&self) -> i64 {
         self.number
+    }
+
+    /// Whether anything had expired when the owner was locked.
+    pub(super) fn finds_expired(&self, now: Timestamp) -> bool {
+        self.soonest_expiry.is_some_and(|at| at <= now)
     }
 
     /// The owner's epoch.

@@ -69,6 +69,10 @@ WHERE v.tenant_id = $1 AND v.owner_id = $2 AND (v.memory_id, v.model) IN (
     LIMIT $4
 )";
 
+/// What is done once for each batch, model or start, through all that an owner has.
+#[cfg(test)]
+pub(super) const WALKS: &[&str] = &[UNEMBEDDED, PROGRESS, SPEAKERS, UNMARK_EARLIER, DROP_EARLIER];
+
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[
     DIMENSION,

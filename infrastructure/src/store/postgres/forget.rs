@@ -17,10 +17,13 @@ use super::{history, lines};
 
 /// Of pairs of a message and what it taught, those that were forgotten.
 const FORGOTTEN: &str = "
-SELECT n.message_id, n.identity
-FROM unnest($3::uuid[], $4::text[]) AS n (message_id, identity)
-JOIN tombstones b ON b.tenant_id = $1 AND b.owner_id = $2 AND b.subject_id = n.message_id
-    AND b.identity_hash = sha256(convert_to(n.identity, 'UTF8'))";
+WITH asked AS MATERIALIZED (
+    SELECT n.message_id, n.identity, sha256(convert_to(n.identity, 'UTF8')) AS identity_hash
+    FROM unnest($3::uuid[], $4::text[]) AS n (message_id, identity)
+)
+SELECT a.message_id, a.identity
+FROM asked a
+JOIN tombstones b ON b.tenant_id = $1 AND b.owner_id = $2 AND b.subject_id = a.message_id AND b.identity_hash = a.identity_hash";
 
 /// The version of a memory that has not expired.
 const VERSION: &str = "
@@ -117,6 +120,9 @@ pub(super) async fn expire(
     change: &Change,
     now: Timestamp,
 ) -> Result<(), sqlx::Error> {
+    if !change.finds_expired(now) {
+        return Ok(());
+    }
     let expired: Vec<(Uuid,)> = owned_as(EXPIRE, owner)
         .bind(now)
         .bind(change.number())

@@ -102,6 +102,10 @@ const LIST: &str = concat!(
 
 const COUNT: &str = "SELECT kind, state, number FROM tidemark_count_jobs()";
 
+/// Reviving a job that has failed.
+#[cfg(test)]
+pub(super) const WALKS: &[&str] = &[PENDING_LIKE];
+
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[
     ENQUEUE,

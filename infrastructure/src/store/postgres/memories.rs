@@ -73,7 +73,7 @@ const BY_IDENTITY: &str = concat!(
     "SELECT m.identity, ",
     memory_columns!(),
     " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.state = 'current' AND m.layer = ANY($4)
-        AND m.identity_hash IN (SELECT sha256(convert_to(i, 'UTF8')) FROM unnest($3::text[]) i) AND ",
+        AND m.identity_hash = ANY (ARRAY(SELECT sha256(convert_to(i, 'UTF8')) FROM unnest($3::text[]) i)) AND ",
     unexpired!("$5"),
     " ORDER BY m.created_at, m.id"
 );
@@ -118,6 +118,10 @@ const PREFERENCES: &str = concat!(
 const VOICE: &str = "
 UPDATE memories m SET confidence = $4, valid_from = $5, version = $6, change = $7
 WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = $3";
+
+/// Planned with the filters and the limit that are given.
+#[cfg(test)]
+pub(super) const WALKS: &[&str] = &[LIST];
 
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[
@@ -372,24 +376,37 @@ pub(super) async fn remember(
     }
     let change = Numbered::begin(tx, owner).await?;
     forget::expire(tx, owner, &change, now).await?;
-    let ids = keep(tx, owner, &change, given).await?;
+    let Kept { ids, as_given } = keep(tx, owner, &change, given).await?;
     jobs::enqueue_for_owner(tx, owner, &given.jobs, now).await?;
     if ids != wanted {
         idempotency::rename(tx, owner, key, &ids, now).await?;
     }
+    let value = if as_given {
+        given.items.iter().map(|item| item.memory.clone()).collect()
+    } else {
+        in_order(by_id(tx, owner, &ids, Some(now)).await?, &ids)
+    };
     Ok(Created {
-        value: in_order(by_id(tx, owner, &ids, Some(now)).await?, &ids),
+        value,
         replayed: false,
     })
 }
 
-/// Stores what is new, settles the keys, and keeps the change if there is one. The ids of what was given, or is there in its place.
+/// What became of what was given.
+struct Kept {
+    /// Its ids, or those of what is there in its place.
+    ids: Vec<Uuid>,
+    /// All of it is new, and stands as it was given.
+    as_given: bool,
+}
+
+/// Stores what is new, settles the keys, and keeps the change if there is one.
 async fn keep(
     tx: &mut PgConnection,
     owner: Owner,
     change: &Numbered,
     given: &Given,
-) -> Result<Vec<Uuid>, sqlx::Error> {
+) -> Result<Kept, sqlx::Error> {
     let now = Some(given.now);
     let touched = Touched::by(given.items.iter().map(|item| &item.memory));
     let mut known = match &touched {
@@ -435,13 +452,17 @@ async fn keep(
         voice(tx, owner, change, &after).await?;
         done.push(Item::changed(&before, &after, Op::Strengthened));
     }
-    done.extend(lines::settle(tx, owner, change, touched, now).await?);
+    let settled = lines::settle(tx, owner, change, touched, now).await?;
+    let as_given = done.len() == given.items.len()
+        && done.iter().all(|item| item.op == Op::Created)
+        && settled.is_empty();
+    done.extend(settled);
     if !done.is_empty() {
         let memories = given.items.iter().map(|item| &item.memory);
         let kept = Change::adding(given.change, memories, given.now, done);
         history::record(tx, owner, kept).await?;
     }
-    Ok(ids)
+    Ok(Kept { ids, as_given })
 }
 
 /// Stores that a memory was said once more.

@@ -62,7 +62,7 @@ const UNINDEXED: &str = concat!(
         WHERE n.tenant_id = $1 AND n.owner_id = $2 AND n.session_id = s.id AND n.seq > s.indexed_seq AND n.learnable
         OFFSET 0
       ) m
-      WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.indexed_seq < s.message_count
+      WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.unindexed
         AND (m.turn_id IS NULL OR (
             SELECT t.status FROM turns t WHERE t.tenant_id = $1 AND t.owner_id = $2 AND t.id = m.turn_id
         ) IN ('completed', 'failed', 'interrupted'))

@@ -3,6 +3,7 @@
 //! - `schema`: migrations, and what is checked before anything is served
 //! - `transaction`: one operation, one transaction, one task
 //! - `rows`: rows as types
+//! - `statistics`: what the planner knows of tables that have just been filled
 //! - the rest is named for what it stores
 //!
 //! Writers that touch a session lock its row first, then turns, the owner, memories and jobs, always in this order. To add an
@@ -26,6 +27,7 @@ mod recalled;
 mod rows;
 mod schema;
 mod sessions;
+mod statistics;
 mod transaction;
 mod turns;
 mod users;
@@ -126,9 +128,9 @@ impl PostgresStore {
             .application_name("tidemark")
             .statement_cache_capacity(STATEMENT_CACHE);
         schema::prepare(&address, options.migrate, role).await?;
-        Ok(Self {
-            database: Database::new(pool(address, options.max_connections, role)),
-        })
+        let database = Database::new(pool(address, options.max_connections, role));
+        tokio::spawn(statistics::keep_known(database.clone()));
+        Ok(Self { database })
     }
 
     /// Waits for the operations that have begun, then closes all connections. Later operations are refused as unavailable.

@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use sqlx::{AssertSqlSafe, PgConnection, PgPool, Postgres, Transaction};
 use tidemark_application::ports::store::StoreError;
 use tidemark_domain::ids::TenantId;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
@@ -45,6 +46,7 @@ enum Mode {
 pub(super) struct Database {
     pool: PgPool,
     tasks: TaskTracker,
+    closing: CancellationToken,
 }
 
 impl Database {
@@ -52,13 +54,20 @@ impl Database {
         Self {
             pool,
             tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
         }
     }
 
     pub(super) async fn close(&self) {
+        self.closing.cancel();
         self.tasks.close();
         self.tasks.wait().await;
         self.pool.close().await;
+    }
+
+    /// Ends when the database is about to be closed.
+    pub(super) fn closing(&self) -> impl Future<Output = ()> + Send {
+        self.closing.clone().cancelled_owned()
     }
 
     /// Changes rows of one tenant.

@@ -3,5 +3,6 @@
 
 mod connections;
 mod isolation;
+mod plans;
 mod schema;
 mod steps;

@@ -8,10 +8,10 @@ use super::super::testing::TestDatabase;
 use super::super::{
     ConnectError, PostgresStore, SchemaMismatch, changes, edits, embeddings, extraction, forget,
     history, idempotency, jobs, learning, lines, memories, messages, owners, recalled, schema,
-    sessions, turns, users,
+    sessions, statistics, turns, users,
 };
 
-fn statements() -> Vec<&'static str> {
+pub(super) fn statements() -> Vec<&'static str> {
     [
         changes::STATEMENTS,
         embeddings::STATEMENTS,
@@ -29,6 +29,7 @@ fn statements() -> Vec<&'static str> {
         recalled::STATEMENTS,
         schema::STATEMENTS,
         sessions::STATEMENTS,
+        statistics::STATEMENTS,
         &turns::statements(),
         &users::statements(),
     ]

@@ -24,6 +24,9 @@ const KEEP_RECEIPT: &str = "
 INSERT INTO erasures (tenant_id, owner_id, id, erased_at, removed) VALUES ($1, $2, $3, $4, $5)";
 
 #[cfg(test)]
+pub(in super::super) const WALKS: &[&str] = &[LOCK_SESSIONS];
+
+#[cfg(test)]
 pub(in super::super) const STATEMENTS: &[&str] = &[LOCK_SESSIONS, LOCK_OWNER, TURNS, KEEP_RECEIPT];
 
 /// Tables with their deletions.

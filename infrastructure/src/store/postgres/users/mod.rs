@@ -14,7 +14,7 @@ use super::PostgresStore;
 const FIND: &str = "SELECT owner_id, created_at FROM owners WHERE tenant_id = $1 AND name = $2";
 
 #[cfg(test)]
-pub(super) use erase::{DELETIONS, KEPT};
+pub(super) use erase::{DELETIONS, KEPT, WALKS};
 
 #[cfg(test)]
 pub(super) fn statements() -> Vec<&'static str> {

@@ -1,0 +1,27 @@
+-- What the planner knows of tables that have just been filled.
+
+-- Analyzes tables that hold at least that many rows and were never analyzed; how many those were. Who finds another one at it leaves it.
+CREATE FUNCTION tidemark_analyze_unseen(from_rows bigint)
+RETURNS bigint
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, public, pg_temp
+AS $$
+DECLARE
+    unseen name;
+    done bigint := 0;
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(hashtext('tidemark_analyze_unseen')) THEN
+        RETURN 0;
+    END IF;
+    FOR unseen IN
+        SELECT s.relname FROM pg_stat_user_tables s
+        WHERE s.schemaname = 'public' AND s.last_analyze IS NULL AND s.last_autoanalyze IS NULL AND s.n_mod_since_analyze >= from_rows
+    LOOP
+        EXECUTE format('ANALYZE public.%I', unseen);
+        done := done + 1;
+    END LOOP;
+    RETURN done;
+END
+$$;
+REVOKE ALL ON FUNCTION tidemark_analyze_unseen(bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION tidemark_analyze_unseen(bigint) TO tidemark_app;
