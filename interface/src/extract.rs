@@ -5,7 +5,6 @@ use std::str::FromStr;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
-use chrono::{DateTime, Datelike, SubsecRound, Utc};
 use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -361,21 +360,6 @@ impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
 /// The entity tag of a version.
 pub fn entity_tag(version: i64) -> String {
     format!("\"{version}\"")
-}
-
-/// For `validator`: refuses times outside the years 1–9999, which not every store keeps and RFC 3339 cannot write.
-pub fn calendar_time(time: &DateTime<Utc>) -> Result<(), validator::ValidationError> {
-    if (1..=9_999).contains(&time.year()) {
-        return Ok(());
-    }
-    let mut error = validator::ValidationError::new("calendar_time");
-    error.message = Some("must lie in the years 1 to 9999".into());
-    Err(error)
-}
-
-/// What a caller gives may be finer than what both stores keep.
-pub fn microseconds(time: DateTime<Utc>) -> DateTime<Utc> {
-    time.trunc_subsecs(6)
 }
 
 /// For `validator`: refuses NUL, which PostgreSQL cannot store.

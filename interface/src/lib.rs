@@ -25,4 +25,5 @@ pub mod problem;
 pub mod request_id;
 pub mod server;
 pub mod sse;
+pub mod times;
 pub mod wiring;

@@ -11,8 +11,6 @@ CREATE TABLE sessions (
     message_count bigint NOT NULL DEFAULT 0,
     last_consolidated bigint NOT NULL DEFAULT 0,
     indexed_seq bigint NOT NULL DEFAULT 0,
-    -- A column, so that the planner knows how few they are.
-    unindexed boolean NOT NULL GENERATED ALWAYS AS (indexed_seq < message_count) STORED,
     version bigint NOT NULL DEFAULT 1,
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,
@@ -24,7 +22,7 @@ CREATE TABLE sessions (
 -- The list, newest first.
 CREATE INDEX sessions_by_update ON sessions (tenant_id, owner_id, updated_at DESC, id DESC);
 -- What recall must cover because it is committed but not yet indexed.
-CREATE INDEX sessions_unindexed ON sessions (tenant_id, owner_id, id) WHERE unindexed;
+CREATE INDEX sessions_unindexed ON sessions (tenant_id, owner_id, id) WHERE indexed_seq < message_count;
 
 CREATE TABLE messages (
     tenant_id uuid NOT NULL,

@@ -13,14 +13,12 @@ use tidemark_domain::memory::extraction::answer::{Answer, read};
 use tidemark_domain::memory::extraction::batch::{Batch, fitting};
 use tidemark_domain::memory::extraction::{Fact, SCHEMA_NAME, schema};
 use tidemark_domain::memory::prompt::Language;
-use tidemark_domain::memory::{Layer, State};
 use tidemark_domain::session::{Message, Role};
 use tidemark_domain::turn::Usage;
 use tidemark_domain::window::{OVERHEAD, cut_middle};
 use tokio::time::timeout;
 use tracing::Instrument;
 
-use crate::ports::memories::MemoryFilter;
 use crate::ports::model::{
     AnswerFormat, ChatModel, ModelError, ModelEvent, ModelRequest, PromptMessage,
 };
@@ -319,21 +317,10 @@ impl Extractor {
 /// # Errors
 /// When the store fails.
 pub async fn known_keys(store: &dyn Store, owner: Owner) -> StoreResult<Vec<String>> {
-    let filter = MemoryFilter {
-        layer: Some(Layer::Semantic),
-        state: Some(State::Current),
-        ..MemoryFilter::default()
-    };
-    let page = store
-        .list_memories(owner, &filter, None, KEY_MEMORIES)
-        .await?;
+    let mut keys = store.keys_in_use(owner, KEY_MEMORIES).await?;
     let mut seen = BTreeSet::new();
-    Ok(page
-        .items
-        .into_iter()
-        .filter_map(|memory| memory.key)
-        .filter(|key| seen.insert(key.clone()))
-        .collect())
+    keys.retain(|key| seen.insert(key.clone()));
+    Ok(keys)
 }
 
 fn said(role: Role, content: String) -> PromptMessage {

@@ -3,20 +3,17 @@
 use std::sync::Arc;
 
 use tidemark_domain::ids::{MemoryId, MessageId, Owner};
-use tidemark_domain::memory::change::{Item, Op, Revision, Standing, echoed, revise};
+use tidemark_domain::memory::change::{Item, Op, Revision, Standing, echoed, former, revise};
 use tidemark_domain::memory::{Memory, State, consolidation, gate};
 
 use super::forget::{burials, echoes};
-use super::remember;
+use super::{CONFLICT_TRIES, remember};
 use crate::learning::embed::embed_job;
 use crate::ports::changes::Edit;
 use crate::ports::clock::Clock;
 use crate::ports::ids::Ids;
 use crate::ports::sessions::Updated;
 use crate::ports::store::{Store, StoreResult};
-
-/// How often an edit is decided anew when something moved under it.
-const CONFLICT_TRIES: u32 = 5;
 
 /// Edits.
 pub struct EditMemory {
@@ -65,7 +62,8 @@ impl EditMemory {
 
     /// Makes a new version of a memory, without credentials. What said the same as the old content, from the same messages in another layer,
     /// stands no longer: whoever corrects a statement does not want its verbatim told beside it. Nor do these messages teach the old content
-    /// later; what they say of a key is left to the key.
+    /// later; what they say of a key is left to the key. A statement about a key that comes to say something else stays on record as what was
+    /// believed until then.
     ///
     /// # Errors
     /// When the store fails.
@@ -101,6 +99,7 @@ impl EditMemory {
                     items.push(item);
                 }
             }
+            let former = former(&before, &after, self.ids.memory());
             let reworded = before.content != after.content;
             let buried = if reworded && before.key.is_none() {
                 self.buried(owner, &before).await?
@@ -112,6 +111,7 @@ impl EditMemory {
                 buried,
                 before,
                 after: remember::index(after),
+                former: former.map(remember::index),
                 echoes: ended,
                 items,
                 change: self.ids.change(),

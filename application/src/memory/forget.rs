@@ -9,7 +9,7 @@ use tidemark_domain::memory::extraction::{say_the_same, tells};
 use tidemark_domain::memory::{Layer, Memory, Source, consolidation, episodic};
 use tidemark_domain::session::Message;
 
-use super::fresh;
+use super::{CONFLICT_TRIES, fresh};
 use crate::ports::clock::Clock;
 use crate::ports::ids::Ids;
 use crate::ports::memories::Forgetting;
@@ -47,7 +47,8 @@ impl Forget {
     }
 
     /// Forgets a memory, and what says the same from the same messages in another layer: whoever forgets a statement does not want
-    /// its verbatim told instead, nor the other way round. The same messages never teach it again.
+    /// its verbatim told instead, nor the other way round. What it said before it was edited goes with it. The same messages never teach it
+    /// again.
     ///
     /// # Errors
     /// When the store fails.
@@ -57,35 +58,51 @@ impl Forget {
         id: MemoryId,
         expected: Option<i64>,
     ) -> StoreResult<Forgotten> {
-        let stored = self.store.memories(owner, &[id]).await?.pop();
-        let fresh = stored.is_none();
-        let memory = match stored {
-            Some(memory) => memory,
-            None => match self.fresh(owner, id).await? {
+        for _ in 0..CONFLICT_TRIES {
+            let stored = self.store.memories(owner, &[id]).await?.pop();
+            let fresh = stored.is_none();
+            let memory = match stored {
                 Some(memory) => memory,
-                None => return Ok(Forgotten::NotFound),
-            },
-        };
-        if expected.is_some_and(|version| version != memory.version) {
-            return Ok(Forgotten::Stale);
+                None => match self.fresh(owner, id).await? {
+                    Some(memory) => memory,
+                    None => return Ok(Forgotten::NotFound),
+                },
+            };
+            if expected.is_some_and(|version| version != memory.version) {
+                break;
+            }
+            let store = self.store.as_ref();
+            let mut said = store.formers(owner, id).await?;
+            let mut gone: Vec<MemoryId> = said.iter().map(|former| former.id).collect();
+            said.push(memory.clone());
+            let mut buried = Vec::new();
+            for memory in &said {
+                let found = echoes(store, owner, memory).await?;
+                gone.extend(found.into_iter().map(|echo| echo.id));
+                buried.extend(burials(store, owner, memory, self.clock.now()).await?);
+            }
+            gone.retain(|other| *other != id);
+            let what = Forgetting {
+                id,
+                // What goes with it was decided on this version.
+                expected: if fresh {
+                    expected
+                } else {
+                    Some(memory.version)
+                },
+                fresh,
+                echoes: gone,
+                buried,
+                change: self.ids.change(),
+                now: self.clock.now(),
+            };
+            match self.store.forget(owner, what).await? {
+                Updated::Done(_) => return Ok(Forgotten::Done),
+                Updated::NotFound => return Ok(Forgotten::NotFound),
+                Updated::Stale => {}
+            }
         }
-        let echoes = echoes(self.store.as_ref(), owner, &memory).await?;
-        let echoes = echoes.into_iter().map(|echo| echo.id).collect();
-        let buried = burials(self.store.as_ref(), owner, &memory, self.clock.now()).await?;
-        let what = Forgetting {
-            id,
-            expected,
-            fresh,
-            echoes,
-            buried,
-            change: self.ids.change(),
-            now: self.clock.now(),
-        };
-        Ok(match self.store.forget(owner, what).await? {
-            Updated::Done(_) => Forgotten::Done,
-            Updated::NotFound => Forgotten::NotFound,
-            Updated::Stale => Forgotten::Stale,
-        })
+        Ok(Forgotten::Stale)
     }
 
     /// A memory that recall has told before its message is indexed.

@@ -62,7 +62,13 @@ pub async fn history(
         Some(by) => store.memories(owner, &[by]).await?.pop(),
         None => None,
     };
+    // What it said itself is among its versions; what that had ended, it has.
+    let formers = store.formers(owner, id).await?;
     let mut supersedes = store.ended_by(owner, id).await?;
+    for former in &formers {
+        supersedes.extend(store.ended_by(owner, former.id).await?);
+    }
+    supersedes.retain(|ended| formers.iter().all(|former| former.id != ended.id));
     supersedes.sort_by_key(|m| std::cmp::Reverse((m.valid_from, m.id)));
     let newest = memory.sources.iter().rev().take(MOST_MESSAGES);
     let mut messages = Vec::with_capacity(newest.len());

@@ -97,10 +97,11 @@ impl Indexes {
     ) -> StoreResult<Search> {
         let known = self.current(owner, newest).await?;
         let few = known.len.load(Ordering::Relaxed) + fresh.len() <= AT_ONCE;
-        let look = move || search(&View::with(&read(&known.index), fresh), &query);
-        if few {
-            return Ok(look());
+        // Somebody may be writing a large part of it.
+        if few && let Ok(index) = known.index.try_read() {
+            return Ok(search(&View::with(&index, fresh), &query));
         }
+        let look = move || search(&View::with(&read(&known.index), fresh), &query);
         let _place = self.searching.acquire().await.map_err(unavailable)?;
         tokio::task::spawn_blocking(look).await.map_err(failed)
     }
@@ -148,18 +149,21 @@ impl Indexes {
         let way = if before == 0 { "load" } else { "delta" };
         counter!("tidemark_index_refreshes_total", "way" => way).increment(1);
         let mut after = ChangePosition::behind(before);
+        // What an earlier try has read may be gone since, and would not be told of.
+        let mut anew = before == 0;
         loop {
             let page = self
                 .store
                 .index_delta(owner, after, PAGE, &self.models)
                 .await?;
-            if page.reset {
+            let reset = page.reset || std::mem::take(&mut anew);
+            if reset {
                 // Nothing is known until all is known.
                 known.change.store(0, Ordering::Release);
             }
             let changed =
                 page.delta.upserts.len() + page.delta.removed.len() + page.delta.vectors.len();
-            let (target, delta, reset) = (Arc::clone(known), page.delta, page.reset);
+            let (target, delta) = (Arc::clone(known), page.delta);
             let apply = move || {
                 let mut index = write(&target.index);
                 if reset {
@@ -169,7 +173,7 @@ impl Indexes {
                 target.len.store(index.len(), Ordering::Relaxed);
                 index.bytes()
             };
-            let held = if page.reset {
+            let held = if reset {
                 0
             } else {
                 known.len.load(Ordering::Relaxed)

@@ -10,3 +10,6 @@ pub mod recall;
 pub mod remember;
 pub mod revert;
 pub mod watched_embedder;
+
+/// How often something is decided anew when what it was decided on has moved.
+const CONFLICT_TRIES: u32 = 5;

@@ -5,15 +5,12 @@ use std::sync::Arc;
 use tidemark_domain::ids::{ChangeId, MemoryId, Owner};
 use tidemark_domain::memory::change::{Change, ChangeKind, undo};
 
-use super::remember;
+use super::{CONFLICT_TRIES, remember};
 use crate::learning::embed::embed_job;
 use crate::ports::changes::{Reversal, RevertError};
 use crate::ports::clock::Clock;
 use crate::ports::ids::Ids;
 use crate::ports::store::{Store, StoreResult};
-
-/// How often a reversal is decided anew when something moved under it.
-const CONFLICT_TRIES: u32 = 5;
 
 /// Undoes changes.
 pub struct Revert {

@@ -17,6 +17,9 @@ pub struct Edit {
     pub before: Memory,
     /// As it is to be; its version is one more.
     pub after: IndexedMemory,
+    /// What the memory said until now, to be kept as one of its own beside the edited one. It goes when that goes, whatever the way, and
+    /// expires with it.
+    pub former: Option<IndexedMemory>,
     /// Others that said the same from the same messages, as they were decided on and as they are to be: they stand no longer.
     pub echoes: Vec<(Memory, Memory)>,
     /// What is kept of it: what became of the memory and the echoes.
@@ -75,6 +78,9 @@ pub enum RevertError {
 pub trait ChangeRepository: Send + Sync + 'static {
     /// The memories that this one has ended.
     async fn ended_by(&self, owner: Owner, memory: MemoryId) -> StoreResult<Vec<Memory>>;
+
+    /// What a memory said before it was edited, in the order of time.
+    async fn formers(&self, owner: Owner, memory: MemoryId) -> StoreResult<Vec<Memory>>;
 
     /// Changes, newest first; of one session, if one is named.
     async fn list_changes(

@@ -175,6 +175,9 @@ pub trait MemoryRepository: Send + Sync + 'static {
         limit: u32,
     ) -> StoreResult<Vec<Memory>>;
 
+    /// The keys of the newest `limit` current semantic memories that have one, newest first.
+    async fn keys_in_use(&self, owner: Owner, limit: u32) -> StoreResult<Vec<String>>;
+
     /// Memories in any state that have one of these messages among their sources.
     async fn memories_from(&self, owner: Owner, messages: &[MessageId])
     -> StoreResult<Vec<Memory>>;

@@ -4,6 +4,8 @@
 //! made or forgotten no values are kept. What stands or falls with a key ([`super::conflict`]) is not undone by itself: it follows from what is
 //! said of the key once the rest is undone.
 
+mod former;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +14,8 @@ use serde_json::{Map, Value};
 use super::{Kind, Layer, Memory, Scope, Source, State, Trust, conflict, forgetting};
 use crate::ids::{ChangeId, MemoryId, SessionId, Timestamp};
 use crate::session::Message;
+
+pub use former::{former, is_said_again};
 
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -554,13 +558,18 @@ pub fn echoed(echo: &Memory, edited: &Memory, now: Timestamp) -> Option<(Memory,
     Some((ended, item))
 }
 
-/// The new version of a memory. Whoever confirms one that waited for it vouches for it: it is then believed like the person's own words.
+/// The new version of a memory. Whoever words it anew, or confirms one that waited for it, vouches for it: it is then believed like the
+/// person's own words.
 ///
 /// A key that the rules had read from the content follows the content, unless the revision names one. One that says something else of its key
 /// than before says so from now on: before, it held what it said then.
 pub fn revise(memory: &Memory, revision: Revision, now: Timestamp) -> Memory {
     let mut new = memory.clone();
     if let Some(content) = revision.content {
+        if content != memory.content {
+            // Whoever words it says it.
+            new.trust = Trust::User;
+        }
         if new.key == conflict::key_of(memory) {
             new.content = content;
             new.key = conflict::key_of(&new);

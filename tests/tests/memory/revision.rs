@@ -11,6 +11,7 @@ use tidemark_tests::server::{Setup, with_model};
 each_store!(
     an_edited_memory_is_found_by_its_new_words_alone,
     an_edited_fact_ends_what_was_said_of_its_key_and_its_revert_reopens_it,
+    what_a_fact_said_is_told_as_of_then_until_it_is_forgotten,
     an_edited_chunk_is_not_learned_again_by_the_consolidation_of_its_message,
     an_edit_needs_the_version_it_names,
     unacceptable_edits_name_what_is_wrong,
@@ -159,6 +160,35 @@ async fn an_edited_fact_ends_what_was_said_of_its_key_and_its_revert_reopens_it(
         (&marked["reverted_by"], &marked["revertible"]),
         (&undone["id"], &json!(false))
     );
+}
+
+async fn what_a_fact_said_is_told_as_of_then_until_it_is_forgotten(store: Store) {
+    let (_server, _model, client) = with_model(store).await;
+    let mut fact = given(&client, "Our budget is 300k").await;
+    let mut said = vec![(fact["valid_from"].clone(), "300k")];
+    for value in ["400k", "500k"] {
+        let body = json!({"content": format!("Our budget is {value}")});
+        fact = patched(&client, &fact, body).await;
+        said.push((fact["valid_from"].clone(), value));
+    }
+    assert_eq!(budgets(&client).await, ["500k"]);
+    for (at, value) in &said {
+        let body = json!({"query": "What is our budget?", "as_of": at});
+        let found = client.post("/v1/memories/recall", &body).await.expect(200);
+        let told = format!("{:?}", found["items"]);
+        for (_, other) in &said {
+            assert_eq!(told.contains(other), other == value, "{at}: {told}");
+        }
+    }
+    // What it said is among its versions, not beside them.
+    let past = history(&client, &fact).await;
+    assert_eq!(past["versions"].as_array().unwrap().len(), 3, "{past}");
+    assert_eq!(past["supersedes"], json!([]), "{past}");
+
+    let path = format!("/v1/memories/{}", id_of(&fact));
+    assert_eq!(client.delete(&path).await.status, 204);
+    assert_eq!(client.all("/v1/memories").await, Vec::<Value>::new());
+    assert_eq!(budgets(&client).await, [""; 0]);
 }
 
 async fn an_edited_chunk_is_not_learned_again_by_the_consolidation_of_its_message(store: Store) {

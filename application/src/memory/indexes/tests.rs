@@ -17,7 +17,7 @@ use super::*;
 use crate::ports::jobs::NewJob;
 use crate::ports::memories::{Forgetting, IndexDelta, IndexedMemory, MemoryFilter};
 use crate::ports::sessions::{CreateError, Updated};
-use crate::ports::store::{Created, Cursor, Idempotency, Page};
+use crate::ports::store::{Created, Cursor, Idempotency, Page, StoreError};
 
 /// Memories of any owner by change, and how often they were asked for.
 #[derive(Default)]
@@ -25,6 +25,8 @@ struct Changes {
     written: Mutex<BTreeMap<i64, Vec<Memory>>>,
     asked: AtomicUsize,
     slow: Option<Duration>,
+    /// Behind a first page the store is down.
+    down: std::sync::atomic::AtomicBool,
 }
 
 fn owner(number: i64) -> Owner {
@@ -87,6 +89,9 @@ impl MemoryRepository for Changes {
             tokio::time::sleep(slow).await;
         }
         self.asked.fetch_add(1, Ordering::Relaxed);
+        if after.change > 0 && self.down.load(Ordering::Relaxed) {
+            return Err(StoreError::Unavailable("down".into()));
+        }
         let written = self.written.lock().unwrap();
         let changes = written.get(&owner.id.0).cloned().unwrap_or_default();
         let newest = changes.len() as i64;
@@ -135,6 +140,10 @@ impl MemoryRepository for Changes {
         _: Option<Cursor>,
         _: u32,
     ) -> StoreResult<Page<Memory>> {
+        panic!("not of these tests")
+    }
+
+    async fn keys_in_use(&self, _: Owner, _: u32) -> StoreResult<Vec<String>> {
         panic!("not of these tests")
     }
 
@@ -237,6 +246,21 @@ async fn a_load_goes_on_when_whoever_began_it_goes_away() {
     let next = tokio::time::timeout(Duration::from_secs(1), next).await;
     assert_eq!(next.unwrap(), [1]);
     assert_eq!(store.asked.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_load_that_failed_halfway_leaves_nothing_that_is_gone_since() {
+    let store = Arc::new(Changes::default());
+    let many = (1..=6_000).map(|n| memory(n, &format!("word{n} and tea")));
+    let newest = store.write(1, many);
+    let indexes = Indexes::new(Arc::clone(&store) as _, usize::MAX, Vec::new());
+    store.down.store(true, Ordering::Relaxed);
+    let search = indexes.search(owner(1), newest, Vec::new(), query("word7"));
+    assert!(search.await.is_err());
+    store.down.store(false, Ordering::Relaxed);
+    store.written.lock().unwrap().clear();
+    let newest = store.write(1, [memory(9_000, "word7 and milk")]);
+    assert_eq!(found(&indexes, 1, newest, "word7").await, [9_000]);
 }
 
 #[tokio::test]

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use tidemark_application::ports::changes::{Edit, Reversal, RevertError};
 use tidemark_application::ports::jobs::JobKind;
+use tidemark_application::ports::memories::{ChangePosition, MemoryFilter};
 use tidemark_application::ports::sessions::Updated;
 use tidemark_application::ports::store::{Cursor, Store};
 use tidemark_domain::ids::{MemoryId, SessionId};
 use tidemark_domain::memory::change::{
-    Change, ChangeKind, Item, Op, Revision, echoed, revise, undo,
+    Change, ChangeKind, Item, Op, Revision, Setting, echoed, former, revise, undo,
 };
-use tidemark_domain::memory::{Memory, State};
+use tidemark_domain::memory::{Memory, State, Trust};
 use tidemark_domain::session::Role;
 
-use super::world::{ALL, World, indexed};
+use super::world::{ALL, World, indexed, source};
 
 fn keyed(w: &World, content: &str, days_ago: i64) -> Memory {
     Memory {
@@ -35,8 +36,10 @@ fn to(content: &str) -> Revision {
 fn editing(w: &World, before: &Memory, revision: Revision) -> Edit {
     let now = w.now();
     let after = revise(before, revision, now);
+    let former = former(before, &after, w.ids.memory());
     Edit {
         items: vec![Item::changed(before, &after, Op::Updated)],
+        former: former.map(indexed),
         before: before.clone(),
         after: indexed(after),
         echoes: Vec::new(),
@@ -167,9 +170,7 @@ pub async fn what_an_edit_says_of_a_key_ends_what_was_said_of_it(store: Arc<dyn 
     let other = w.remembered(w.memory("The limit is 400k")).await;
     let known = w.remembered(keyed(&w, "Our budget is 300k", 10)).await;
     let revision = Revision {
-        key: Some(tidemark_domain::memory::change::Setting::To(
-            "budget".to_owned(),
-        )),
+        key: Some(Setting::To("budget".to_owned())),
         ..Revision::default()
     };
     edited(&w, editing(&w, &other, revision)).await;
@@ -187,6 +188,107 @@ pub async fn what_an_edit_says_of_a_key_ends_what_was_said_of_it(store: Arc<dyn 
     let again = row(&w, known.id).await;
     assert_eq!((again.state, again.valid_to), (State::Current, None));
     assert_eq!(row(&w, other.id).await.key, None);
+}
+
+pub async fn what_a_fact_said_before_it_was_edited_is_believed_as_of_then(store: Arc<dyn Store>) {
+    let w = World::new(store).await;
+    let mut fact = w.remembered(keyed(&w, "Our budget is 300k", 10)).await;
+    let mut moments = vec![fact.valid_from];
+    for content in ["Our budget is 400k", "Our budget is 500k"] {
+        fact = edited(&w, editing(&w, &fact, to(content))).await;
+        moments.push(fact.valid_from);
+    }
+    let said = |as_of: Option<_>, state: Option<State>| {
+        let filter = MemoryFilter {
+            key: fact.key.clone(),
+            as_of,
+            state,
+            ..MemoryFilter::default()
+        };
+        let store = Arc::clone(&w.store);
+        let owner = w.owner;
+        async move {
+            let page = store.list_memories(owner, &filter, None, 10).await.unwrap();
+            let found = page.items.into_iter();
+            found.map(|memory| memory.content).collect::<Vec<_>>()
+        }
+    };
+    for (moment, content) in moments.into_iter().zip(["300k", "400k", "500k"]) {
+        assert_eq!(
+            said(Some(moment), None).await,
+            [format!("Our budget is {content}")]
+        );
+    }
+    assert_eq!(
+        said(None, Some(State::Current)).await,
+        ["Our budget is 500k"]
+    );
+
+    // Undone, the edit leaves nothing of it.
+    let change = newest(&w).await;
+    reverted(&w, &change).await;
+    assert_eq!(
+        said(None, Some(State::Current)).await,
+        ["Our budget is 400k"]
+    );
+    let formers = w.store.formers(w.owner, fact.id).await.unwrap();
+    let of_formers: Vec<_> = formers
+        .iter()
+        .map(|m| (m.content.as_str(), m.state))
+        .collect();
+    assert_eq!(of_formers, [("Our budget is 300k", State::Superseded)]);
+
+    // Off its key, it leaves what it said before where it was; and they expire together.
+    let expires_at = Some(w.now() + TimeDelta::days(1));
+    let revision = Revision {
+        content: Some("It depends on the project".to_owned()),
+        key: Some(Setting::Nothing),
+        expires_at: expires_at.map(Setting::To),
+        ..Revision::default()
+    };
+    let before = row(&w, fact.id).await;
+    edited(&w, editing(&w, &before, revision)).await;
+    assert_eq!(said(None, Some(State::Current)).await, [""; 0]);
+    for former in w.store.formers(w.owner, fact.id).await.unwrap() {
+        assert_eq!(
+            (former.state, former.expires_at),
+            (State::Superseded, expires_at)
+        );
+    }
+
+    // Forgotten, it takes along what it said before, and no index finds either.
+    w.forget(w.forgetting(fact.id)).await;
+    let all = MemoryFilter::default();
+    let left = w
+        .store
+        .list_memories(w.owner, &all, None, 10)
+        .await
+        .unwrap();
+    assert_eq!(left.items, []);
+    let from = ChangePosition::START;
+    let index = w.store.index_delta(w.owner, from, 100, &[]).await.unwrap();
+    assert!(index.delta.upserts.is_empty());
+}
+
+pub async fn an_edit_that_is_undone_leaves_its_message_to_teach(store: Arc<dyn Store>) {
+    let w = World::new(store).await;
+    let session = w.session().await;
+    let message = w.said(session, "Our budget is 300k. My name is Bo.").await;
+    let taught = |content| Memory {
+        sources: vec![source(&message)],
+        trust: Trust::Assistant,
+        ..keyed(&w, content, 10)
+    };
+    let fact = w.remembered(taught("Our budget is 300k")).await;
+    let mut name = taught("My name is Bo");
+    name.key = Some("name".to_owned());
+    let name = w.remembered(name).await;
+    let new = edited(&w, editing(&w, &fact, to("Our budget is 400k"))).await;
+    assert_eq!(new.trust, Trust::User);
+    let change = newest(&w).await;
+    reverted(&w, &change).await;
+    w.forget(w.forgetting(name.id)).await;
+    assert_eq!(row(&w, fact.id).await.state, State::Current);
 }
 
 pub async fn messages_do_not_teach_again_what_an_edit_has_buried(store: Arc<dyn Store>) {

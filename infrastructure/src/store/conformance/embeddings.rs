@@ -279,6 +279,7 @@ pub async fn a_memory_that_says_something_else_loses_its_vector_and_is_embedded_
     let edit = |before: &Memory, after: Memory| Edit {
         before: before.clone(),
         after: indexed(after),
+        former: None,
         echoes: Vec::new(),
         items: Vec::new(),
         buried: Vec::new(),

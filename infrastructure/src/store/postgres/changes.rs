@@ -79,9 +79,10 @@ impl Change {
         self.number
     }
 
-    /// Whether anything had expired when the owner was locked.
-    pub(super) fn finds_expired(&self, now: Timestamp) -> bool {
-        self.soonest_expiry.is_some_and(|at| at <= now)
+    /// Whether anything may have expired by then. What was stored while the lock was waited for is not counted: it had not.
+    pub(super) fn may_find_expired(&self, now: Option<Timestamp>) -> bool {
+        self.soonest_expiry
+            .is_some_and(|at| now.is_none_or(|now| at <= now))
     }
 
     /// The owner's epoch.

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::changes::Change as Numbered;
 use super::rows::owned;
 use super::transaction::Abort;
-use super::{forget, history, jobs, lines, memories, owners, sessions};
+use super::{forget, formers, history, jobs, lines, memories, owners, sessions};
 
 const REWRITE: &str = "
 UPDATE memories m SET content = $4, identity = $5, identity_hash = sha256(convert_to($5, 'UTF8')), scope = $6, kind = $7, layer = $8, state = $9,
@@ -125,8 +125,9 @@ pub(super) async fn edit(
         }
         Some(true) => {}
     }
-    forget::expire(tx, owner, change, now).await?;
+    forget::expire(tx, owner, change, Some(now)).await?;
     rewrite(tx, owner, change, &edit.before, &edit.after).await?;
+    formers::keep(tx, owner, change, &edit.after.memory, edit.former.as_ref()).await?;
     forget::bury_pairs(tx, owner, &edit.buried, now).await?;
     jobs::enqueue_for_owner(tx, owner, &edit.jobs, now).await?;
     let ended: Vec<Memory> = edit.echoes.iter().map(|(_, ended)| ended.clone()).collect();
@@ -166,7 +167,7 @@ pub(super) async fn revert(
     if as_seen(tx, owner, &seen, now).await? != Some(true) {
         return Err(Abort::Decided(RevertError::Conflict));
     }
-    forget::expire(tx, owner, change, now).await?;
+    forget::expire(tx, owner, change, Some(now)).await?;
     let mut items = Vec::new();
     if let Some(range) = reversal.untaught {
         items.extend(untaught(tx, owner, change, range).await?);
@@ -176,8 +177,12 @@ pub(super) async fn revert(
     forget::bury_all(tx, owner, change, &removed, now).await?;
     items.extend(reversal.removed.iter().map(|m| Item::removed(m.id)));
     for (seen, restored) in &reversal.restored {
+        let again = formers::said_again(tx, owner, &restored.memory).await?;
+        touched = Touched::joined(touched, lines::ended_by(tx, owner, &again).await?);
+        formers::remove(tx, owner, change, &again).await?;
         rewrite(tx, owner, change, seen, restored).await?;
         keep_sources(tx, owner, &restored.memory).await?;
+        formers::keep(tx, owner, change, &restored.memory, None).await?;
         items.push(Item::changed(seen, &restored.memory, Op::Updated));
         touched = Touched::joined(touched, Touched::by([seen, &restored.memory]));
     }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::changes::Change;
 use super::recalled;
 use super::rows::{owned, owned_as};
-use super::{history, lines};
+use super::{formers, history, lines};
 
 /// Of pairs of a message and what it taught, those that were forgotten.
 const FORGOTTEN: &str = "
@@ -33,7 +33,8 @@ WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = $3 AND (m.expires_at IS NU
 /// Sources go with their memory.
 const EXPIRE: &str = "
 WITH removed AS (
-    DELETE FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.expires_at <= $3 RETURNING m.id
+    DELETE FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.expires_at <= CASE WHEN $3::timestamptz IS NULL THEN statement_timestamp() ELSE $3 END
+    RETURNING m.id
 )
 INSERT INTO memory_removals (tenant_id, owner_id, change, memory_id) SELECT $1, $2, $4, r.id FROM removed r RETURNING memory_id";
 
@@ -113,14 +114,14 @@ INSERT INTO memory_removals (tenant_id, owner_id, change, memory_id) SELECT $1, 
 pub(super) const STATEMENTS: &[&str] =
     &[FORGOTTEN, VERSION, EXPIRE, BURY, FORGET, REMOVE, WITHDRAW];
 
-/// Removes what has expired. Whoever calls has changed none of the owner's memories yet.
+/// Removes what has expired then, or by the database's clock. Whoever calls has changed none of the owner's memories yet.
 pub(super) async fn expire(
     tx: &mut PgConnection,
     owner: Owner,
     change: &Change,
-    now: Timestamp,
+    now: Option<Timestamp>,
 ) -> Result<(), sqlx::Error> {
-    if !change.finds_expired(now) {
+    if !change.may_find_expired(now) {
         return Ok(());
     }
     let expired: Vec<(Uuid,)> = owned_as(EXPIRE, owner)
@@ -128,7 +129,8 @@ pub(super) async fn expire(
         .bind(change.number())
         .fetch_all(&mut *tx)
         .await?;
-    let expired = raw(expired);
+    let mut expired = raw(expired);
+    expired.extend(formers::remove_of(tx, owner, change, &expired).await?);
     if !expired.is_empty() {
         history::scrub(tx, owner, &expired).await?;
         recalled::withdraw(tx, owner, change, &[]).await?;
@@ -158,7 +160,7 @@ pub(super) async fn forget(
         }
         _ => {}
     }
-    expire(tx, owner, &change, what.now).await?;
+    expire(tx, owner, &change, Some(what.now)).await?;
     let mut ids: Vec<Uuid> = vec![what.id.0];
     ids.extend(what.echoes.iter().map(|id| id.0));
     let (messages, identities): (Vec<Uuid>, Vec<&str>) = what
@@ -181,7 +183,8 @@ pub(super) async fn forget(
         .bind(change.number())
         .fetch_all(&mut *tx)
         .await?;
-    let forgotten = raw(forgotten);
+    let mut forgotten = raw(forgotten);
+    forgotten.extend(formers::remove_of(tx, owner, &change, &forgotten).await?);
     recalled::withdraw(tx, owner, &change, &ids).await?;
     history::scrub(tx, owner, &forgotten).await?;
     lines::release(tx, owner, &change, &forgotten).await?;
@@ -225,6 +228,8 @@ pub(super) async fn withdraw(
     session: SessionId,
     range: RangeInclusive<i64>,
 ) -> Result<Vec<Item>, sqlx::Error> {
+    // What they had ended stays ended.
+    expire(tx, owner, change, None).await?;
     let removed: Vec<(Uuid,)> = owned_as(WITHDRAW, owner)
         .bind(session.0)
         .bind(*range.start())
@@ -232,8 +237,11 @@ pub(super) async fn withdraw(
         .bind(*range.end())
         .fetch_all(&mut *tx)
         .await?;
-    let removed = raw(removed);
-    recalled::withdraw(tx, owner, change, &[]).await?;
+    let mut removed = raw(removed);
+    removed.extend(formers::remove_of(tx, owner, change, &removed).await?);
+    if !removed.is_empty() {
+        recalled::withdraw(tx, owner, change, &[]).await?;
+    }
     history::scrub(tx, owner, &removed).await?;
     let reopened = lines::ended_by(tx, owner, &removed).await?;
     let gone = removed.iter().map(|id| Item::removed(MemoryId(*id)));
@@ -267,8 +275,10 @@ pub(super) async fn bury_all(
         .bind(change.number())
         .fetch_all(&mut *tx)
         .await?;
+    let mut removed = raw(removed);
+    removed.extend(formers::remove_of(tx, owner, change, &removed).await?);
     recalled::withdraw(tx, owner, change, ids).await?;
-    history::scrub(tx, owner, &raw(removed)).await
+    history::scrub(tx, owner, &removed).await
 }
 
 /// Keeps messages from teaching again what they taught.

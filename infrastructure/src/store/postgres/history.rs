@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::messages::page;
 use super::rows::{all, named, owned, owned_as};
-use super::{PostgresStore, edits, lines};
+use super::{PostgresStore, edits, formers, lines};
 
 /// With what it did to each memory.
 const ADD: &str = "
@@ -62,9 +62,15 @@ const BEHIND: &str = concat!(
 const LIST: &str = concat!(
     "SELECT ",
     change_columns!(),
-    " FROM changes c WHERE c.tenant_id = $1 AND c.owner_id = $2
-        AND ($3::uuid IS NULL OR c.session_id = $3) AND ($4::timestamptz IS NULL OR (c.created_at, c.id) < ($4, $5::uuid))
-      ORDER BY c.created_at DESC, c.id DESC LIMIT $6"
+    " FROM changes c WHERE c.tenant_id = $1 AND c.owner_id = $2 AND (c.created_at, c.id) < ($3, $4)
+      ORDER BY c.created_at DESC, c.id DESC LIMIT $5"
+);
+
+const LIST_OF_SESSION: &str = concat!(
+    "SELECT ",
+    change_columns!(),
+    " FROM changes c WHERE c.tenant_id = $1 AND c.owner_id = $2 AND c.session_id = $6 AND (c.created_at, c.id) < ($3, $4)
+      ORDER BY c.created_at DESC, c.id DESC LIMIT $5"
 );
 
 const ITEMS: &str = concat!(
@@ -107,6 +113,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     FIND,
     BEHIND,
     LIST,
+    LIST_OF_SESSION,
     ITEMS,
     OF_MEMORY,
     LATER,
@@ -308,13 +315,15 @@ async fn list(
     after: Option<Cursor>,
     limit: u32,
 ) -> Result<Page<Change>, sqlx::Error> {
-    let rows: Vec<ChangeRow> = owned_as(LIST, owner)
-        .bind(session.map(|id| id.0))
-        .bind(after.map(|cursor| cursor.at))
-        .bind(after.map(|cursor| cursor.id))
-        .bind(i64::from(limit) + 1)
-        .fetch_all(&mut *tx)
-        .await?;
+    let sql = session.map_or(LIST, |_| LIST_OF_SESSION);
+    let mut query = owned_as(sql, owner)
+        .bind(after.map_or(Timestamp::MAX_UTC, |cursor| cursor.at))
+        .bind(after.map_or(Uuid::max(), |cursor| cursor.id))
+        .bind(i64::from(limit) + 1);
+    if let Some(session) = session {
+        query = query.bind(session.0);
+    }
+    let rows: Vec<ChangeRow> = query.fetch_all(&mut *tx).await?;
     let Page { items, more } = page(all(rows)?, limit);
     let items = filled(tx, owner, items).await?;
     Ok(Page { items, more })
@@ -373,6 +382,14 @@ impl ChangeRepository for PostgresStore {
         self.database
             .read(owner.tenant, (), move |tx, ()| {
                 Box::pin(async move { Ok(lines::ended(tx, owner, memory).await?) })
+            })
+            .await
+    }
+
+    async fn formers(&self, owner: Owner, memory: MemoryId) -> StoreResult<Vec<Memory>> {
+        self.database
+            .read(owner.tenant, (), move |tx, ()| {
+                Box::pin(async move { Ok(formers::of(tx, owner, memory).await?) })
             })
             .await
     }

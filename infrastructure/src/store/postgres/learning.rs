@@ -190,7 +190,7 @@ async fn commit_index(
     check(session.indexed_seq == commit.from_seq)?;
     let change = Change::begin(tx, owner).await?;
     check(change.erase_epoch() == commit.erase_epoch)?;
-    forget::expire(tx, owner, &change, commit.now).await?;
+    forget::expire(tx, owner, &change, Some(commit.now)).await?;
     let new = admitted(tx, owner, &commit.memories).await?;
     let stored = memories::insert(tx, owner, &change, &new.iter().collect::<Vec<_>>()).await?;
     let added: Vec<Memory> = (new.into_iter().map(|item| item.memory))
@@ -249,7 +249,7 @@ pub(super) async fn learn(
     (new, worded, said_again): (&[IndexedMemory], &[IndexedMemory], &[Strengthened]),
     now: Timestamp,
 ) -> Result<Vec<Item>, Abort<JobWriteError>> {
-    forget::expire(tx, owner, change, now).await?;
+    forget::expire(tx, owner, change, Some(now)).await?;
     let mut items = strengthen_all(tx, owner, change, said_again, now).await?;
     let mut new = admitted(tx, owner, new).await?;
     new.extend(extraction::admitted(tx, owner, worded).await?);

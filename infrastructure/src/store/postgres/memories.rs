@@ -106,6 +106,13 @@ const LIST: &str = concat!(
     " ORDER BY m.created_at DESC, m.id DESC LIMIT $13"
 );
 
+const KEYS_IN_USE: &str = concat!(
+    "SELECT m.key FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2
+        AND m.key IS NOT NULL AND m.state = 'current' AND m.layer = 'semantic' AND ",
+    unexpired!("NULL"),
+    " ORDER BY m.created_at DESC, m.id DESC LIMIT $3"
+);
+
 const PREFERENCES: &str = concat!(
     "SELECT ",
     memory_columns!(),
@@ -132,6 +139,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     BY_IDENTITY,
     FROM_MESSAGES,
     LIST,
+    KEYS_IN_USE,
     PREFERENCES,
 ];
 
@@ -333,6 +341,18 @@ pub(super) async fn list(
     Ok(page(all(rows)?, limit))
 }
 
+pub(super) async fn keys_in_use(
+    tx: &mut PgConnection,
+    owner: Owner,
+    limit: u32,
+) -> Result<Vec<String>, sqlx::Error> {
+    let rows: Vec<(String,)> = owned_as(KEYS_IN_USE, owner)
+        .bind(i64::from(limit))
+        .fetch_all(tx)
+        .await?;
+    Ok(rows.into_iter().map(|(key,)| key).collect())
+}
+
 pub(super) async fn preferences(
     tx: &mut PgConnection,
     owner: Owner,
@@ -375,7 +395,7 @@ pub(super) async fn remember(
         }
     }
     let change = Numbered::begin(tx, owner).await?;
-    forget::expire(tx, owner, &change, now).await?;
+    forget::expire(tx, owner, &change, Some(now)).await?;
     let Kept { ids, as_given } = keep(tx, owner, &change, given).await?;
     jobs::enqueue_for_owner(tx, owner, &given.jobs, now).await?;
     if ids != wanted {

@@ -74,6 +74,14 @@ impl MemoryRepository for PostgresStore {
             .await
     }
 
+    async fn keys_in_use(&self, owner: Owner, limit: u32) -> StoreResult<Vec<String>> {
+        self.database
+            .read(owner.tenant, (), move |tx, ()| {
+                Box::pin(async move { Ok(memories::keys_in_use(tx, owner, limit).await?) })
+            })
+            .await
+    }
+
     async fn forget(&self, owner: Owner, what: Forgetting) -> StoreResult<Updated<u64>> {
         self.database
             .write(owner.tenant, what, move |tx, what| {

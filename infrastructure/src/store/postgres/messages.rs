@@ -50,7 +50,7 @@ const BY_ID: &str = concat!(
     " FROM messages m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = ANY($3) ORDER BY m.session_id, m.seq"
 );
 
-/// What recall must cover because it is committed but not yet indexed.
+/// What recall must cover because it is committed but not yet indexed. Of a long session, such as one that is imported, the end.
 ///
 /// Subqueries rather than joins: until the tables have been analysed a join reads all messages of the owner for each session.
 const UNINDEXED: &str = concat!(
@@ -59,7 +59,8 @@ const UNINDEXED: &str = concat!(
     " FROM sessions s
       CROSS JOIN LATERAL (
         SELECT * FROM messages n
-        WHERE n.tenant_id = $1 AND n.owner_id = $2 AND n.session_id = s.id AND n.seq > s.indexed_seq AND n.learnable
+        WHERE n.tenant_id = $1 AND n.owner_id = $2 AND n.session_id = s.id AND n.learnable
+            AND n.seq > greatest(s.indexed_seq, s.message_count - $3)
         OFFSET 0
       ) m
       WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.unindexed

@@ -14,6 +14,7 @@ mod edits;
 mod embeddings;
 mod extraction;
 mod forget;
+mod formers;
 mod history;
 mod idempotency;
 mod jobs;

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::changes::Change as Numbered;
 use super::errors::store_error;
-use super::memories::lines;
+use super::memories::{formers, lines};
 use super::rows::{fingerprint, hex_list, micros, owned};
 use super::statements::statements;
 use super::{history, jobs, memories, owners};
@@ -125,8 +125,16 @@ pub(super) async fn edit(
         Some(true) => {}
     }
     let change = &Numbered::begin(connection, owner).await?;
-    memories::expire(connection, owner, change, now).await?;
+    memories::expire(connection, owner, change, Some(now)).await?;
     rewrite(connection, owner, change, &edit.before, &edit.after).await?;
+    formers::keep(
+        connection,
+        owner,
+        change,
+        &edit.after.memory,
+        edit.former.as_ref(),
+    )
+    .await?;
     memories::bury_pairs(connection, owner, &edit.buried, now).await?;
     jobs::enqueue_for_owner(connection, owner, &edit.jobs, now).await?;
     for (_, ended) in &edit.echoes {
@@ -164,7 +172,7 @@ pub(super) async fn revert(
         return Err(RevertError::Conflict);
     }
     let change = &Numbered::begin(connection, owner).await?;
-    memories::expire(connection, owner, change, now).await?;
+    memories::expire(connection, owner, change, Some(now)).await?;
     let mut items = Vec::new();
     if let Some((session, from, to)) = reversal.untaught {
         items.extend(untaught(connection, owner, session, (from, to)).await?);
@@ -174,8 +182,12 @@ pub(super) async fn revert(
     memories::bury_all(connection, owner, change, &removed, now).await?;
     items.extend(reversal.removed.iter().map(|m| Item::removed(m.id)));
     for (seen, restored) in &reversal.restored {
-        rewrite(connection, owner, change, seen, restored).await?;
         let memory = &restored.memory;
+        let again = formers::said_again(connection, owner, memory).await?;
+        touched = Touched::joined(touched, lines::ended_by(connection, owner, &again).await?);
+        memories::remove(connection, owner, change, &again).await?;
+        rewrite(connection, owner, change, seen, restored).await?;
+        formers::keep(connection, owner, change, memory, None).await?;
         keep_sources(connection, owner, memory.id, &memory.sources).await?;
         items.push(Item::changed(seen, memory, Op::Updated));
         touched = Touched::joined(touched, Touched::by([seen, memory]));

@@ -43,8 +43,11 @@ statements! {
     BEHIND = concat!("SELECT ", change_columns!(), " FROM changes c \
                       WHERE c.tenant_id = ?1 AND c.owner_id = ?2 AND c.id > ?3 ORDER BY c.id LIMIT ?4");
     LIST = concat!("SELECT ", change_columns!(), " FROM changes c \
-                    WHERE c.tenant_id = ?1 AND c.owner_id = ?2 AND (c.created_at, c.id) < (?3, ?4) AND (?5 IS NULL OR c.session_id = ?5) \
-                    ORDER BY c.created_at DESC, c.id DESC LIMIT ?6");
+                    WHERE c.tenant_id = ?1 AND c.owner_id = ?2 AND (c.created_at, c.id) < (?3, ?4) \
+                    ORDER BY c.created_at DESC, c.id DESC LIMIT ?5");
+    LIST_OF_SESSION = concat!("SELECT ", change_columns!(), " FROM changes c INDEXED BY changes_by_session \
+                    WHERE c.tenant_id = ?1 AND c.owner_id = ?2 AND c.session_id = ?6 AND (c.created_at, c.id) < (?3, ?4) \
+                    ORDER BY c.created_at DESC, c.id DESC LIMIT ?5");
     ITEMS = concat!("SELECT ", item_columns!(), " FROM json_each(?3) asked CROSS JOIN change_items i \
                      ON i.tenant_id = ?1 AND i.owner_id = ?2 AND i.change_id = unhex(asked.value) ORDER BY i.change_id, i.memory_id");
     OF_MEMORY = concat!("SELECT ", change_columns!(), ", ", item_columns!(), " FROM change_items i INDEXED BY change_items_by_memory \
@@ -288,6 +291,10 @@ impl ChangeRepository for SqliteStore {
         memories::lines::ended(&self.readers, owner, memory).await
     }
 
+    async fn formers(&self, owner: Owner, memory: MemoryId) -> StoreResult<Vec<Memory>> {
+        memories::formers::of(&self.readers, owner, memory).await
+    }
+
     async fn list_changes(
         &self,
         owner: Owner,
@@ -298,14 +305,15 @@ impl ChangeRepository for SqliteStore {
         let (at, id) = behind(after);
         let mut connection = self.reading().await?;
         let mut snapshot = connection.begin().await.map_err(store_error)?;
-        let found = owned(LIST, owner)
+        let sql = session.map_or(LIST, |_| LIST_OF_SESSION);
+        let mut query = owned(sql, owner)
             .bind(at)
             .bind(id)
-            .bind(session.map(|id| id.0))
-            .bind(i64::from(limit) + 1)
-            .fetch_all(&mut *snapshot)
-            .await
-            .map_err(store_error)?;
+            .bind(i64::from(limit) + 1);
+        if let Some(session) = session {
+            query = query.bind(session.0);
+        }
+        let found = query.fetch_all(&mut *snapshot).await.map_err(store_error)?;
         let changes: Vec<Change> = found.iter().map(change).collect::<StoreResult<_>>()?;
         let Page { items, more } = page(changes, limit);
         let items = filled(&mut snapshot, owner, items).await?;

@@ -114,7 +114,7 @@ async fn index(
     .await?;
     let (job, session) = (&claim.job, claim.session()?);
     let change = &Change::begin(connection, job.owner).await?;
-    memories::expire(connection, job.owner, change, commit.now).await?;
+    memories::expire(connection, job.owner, change, Some(commit.now)).await?;
     let mut added = Vec::new();
     for memory in commit.memories {
         if let Some(item) = teachable(connection, job.owner, memory).await?
@@ -200,7 +200,7 @@ pub(super) async fn learn(
     now: Timestamp,
 ) -> Result<Vec<Item>, JobWriteError> {
     let change = &Change::begin(connection, owner).await?;
-    memories::expire(connection, owner, change, now).await?;
+    memories::expire(connection, owner, change, Some(now)).await?;
     let mut items = strengthen_all(connection, owner, change, said_again, now).await?;
     let mut all = new;
     all.extend(extraction::admitted(connection, owner, worded).await?);

@@ -44,7 +44,8 @@ statements! {
     IS_RUNNING = "SELECT count(*) AS running FROM turns WHERE tenant_id = ?1 AND owner_id = ?2 AND session_id = ?3 \
                   AND status IN ('running', 'awaiting_approval')";
     UNINDEXED = concat!("SELECT ", message_columns!(), " FROM sessions s INDEXED BY sessions_unindexed \
-         CROSS JOIN messages m ON m.tenant_id = s.tenant_id AND m.owner_id = s.owner_id AND m.session_id = s.id AND m.seq > s.indexed_seq \
+         CROSS JOIN messages m ON m.tenant_id = s.tenant_id AND m.owner_id = s.owner_id AND m.session_id = s.id \
+             AND m.seq > max(s.indexed_seq, s.message_count - ?3) \
          LEFT JOIN turns t ON t.tenant_id = m.tenant_id AND t.owner_id = m.owner_id AND t.id = m.turn_id \
          WHERE s.tenant_id = ?1 AND s.owner_id = ?2 AND s.indexed_seq < s.message_count AND m.learnable = 1 \
          AND (m.turn_id IS NULL OR t.status IN ('completed', 'failed', 'interrupted')) \

@@ -14,9 +14,10 @@ use validator::Validate;
 
 use super::view::{KindView, MemoryView, ScopeView, Tagged};
 use crate::app::App;
-use crate::extract::{Caller, IdempotencyKey, JsonBody, calendar_time, microseconds, no_nul};
+use crate::extract::{Caller, IdempotencyKey, JsonBody, no_nul};
 use crate::http::turns::create::not_blank;
 use crate::problem::{Problem, ProblemDocument};
+use crate::times::{calendar_time, microseconds};
 
 /// The longest list.
 const MAX_ITEMS: usize = 100;

@@ -13,9 +13,10 @@ use validator::Validate;
 
 use super::view::{KindView, LayerView, MemoryView, ScopeView, StateView};
 use crate::app::App;
-use crate::extract::{Caller, Params, calendar_time, no_nul};
+use crate::extract::{Caller, Params, no_nul};
 use crate::pagination::{DEFAULT_LIMIT, List};
 use crate::problem::{Problem, ProblemDocument};
+use crate::times::calendar_time;
 
 /// Which memories.
 #[derive(Debug, Deserialize, Validate, IntoParams)]

@@ -19,9 +19,10 @@ use validator::Validate;
 
 use super::view::{MemoryView, ScopeView};
 use crate::app::App;
-use crate::extract::{Caller, JsonBody, calendar_time, no_nul};
+use crate::extract::{Caller, JsonBody, no_nul};
 use crate::http::turns::create::not_blank;
 use crate::problem::{Problem, ProblemDocument};
+use crate::times::calendar_time;
 
 /// How many memories.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]

@@ -12,9 +12,10 @@ use validator::Validate;
 
 use super::view::{KindView, MemoryView, ScopeView, Tagged};
 use crate::app::App;
-use crate::extract::{Caller, IdPath, IfMatch, JsonBody, calendar_time, microseconds, no_nul};
+use crate::extract::{Caller, IdPath, IfMatch, JsonBody, no_nul};
 use crate::http::turns::create::not_blank;
 use crate::problem::{Code, Problem, ProblemDocument};
+use crate::times::{calendar_time, microseconds};
 
 /// What a person can make of a memory's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]

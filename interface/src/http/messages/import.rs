@@ -14,11 +14,10 @@ use validator::Validate;
 
 use super::view::MessageView;
 use crate::app::App;
-use crate::extract::{
-    Caller, IdPath, IdempotencyKey, JsonBody, calendar_time, microseconds, no_nul,
-};
+use crate::extract::{Caller, IdPath, IdempotencyKey, JsonBody, no_nul};
 use crate::http::turns::create::{MAX_MESSAGE, not_blank};
 use crate::problem::{Problem, ProblemDocument};
+use crate::times::{calendar_time, microseconds};
 
 /// The longest list.
 const MAX_MESSAGES: usize = 1_000;

@@ -7,8 +7,8 @@ use tidemark_application::ports::store::StoreError;
 use super::super::testing::TestDatabase;
 use super::super::{
     ConnectError, PostgresStore, SchemaMismatch, changes, edits, embeddings, extraction, forget,
-    history, idempotency, jobs, learning, lines, memories, messages, owners, recalled, schema,
-    sessions, statistics, turns, users,
+    formers, history, idempotency, jobs, learning, lines, memories, messages, owners, recalled,
+    schema, sessions, statistics, turns, users,
 };
 
 pub(super) fn statements() -> Vec<&'static str> {
@@ -17,6 +17,7 @@ pub(super) fn statements() -> Vec<&'static str> {
         embeddings::STATEMENTS,
         extraction::STATEMENTS,
         forget::STATEMENTS,
+        formers::STATEMENTS,
         idempotency::STATEMENTS,
         jobs::STATEMENTS,
         learning::STATEMENTS,
@@ -74,7 +75,7 @@ fn no_statement_writes_memories_without_the_number_of_the_change() {
         );
         written += removals;
     }
-    assert_eq!(written, 12);
+    assert_eq!(written, 15);
 }
 
 #[test]
@@ -99,6 +100,18 @@ fn every_statement_is_listed_for_the_test_that_prepares_it() {
     }
     // The role's name is the only other text constant.
     assert_eq!(declared - 1, statements().len());
+}
+
+#[test]
+fn both_stores_have_the_same_migrations() {
+    let names = |store: &str| {
+        let folder = format!("{}/../migrations/{store}", env!("CARGO_MANIFEST_DIR"));
+        let files = std::fs::read_dir(folder).unwrap();
+        let names = files.map(|file| file.unwrap().file_name());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(names("postgres"), names("sqlite"));
+    assert!(names("postgres").len() >= 14);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

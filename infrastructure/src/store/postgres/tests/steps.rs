@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use sqlx::{Connection, PgConnection};
+use tidemark_application::memory::remember;
+use tidemark_application::ports::changes::{ChangeRepository, Edit};
 use tidemark_application::ports::embeddings::{EmbeddingRepository, MemoryVector, VectorCommit};
 use tidemark_application::ports::jobs::{JobKind, JobRepository, JobState, NewJob};
 use tidemark_application::ports::learning::{
     ConsolidationCommit, IndexCommit, LearningRepository, Unanswered,
 };
-use tidemark_application::ports::memories::{Forgetting, IndexedMemory, MemoryRepository};
+use tidemark_application::ports::memories::{
+    Forgetting, IndexedMemory, MemoryFilter, MemoryRepository,
+};
 use tidemark_application::ports::sessions::{NewSession, SessionRepository, Updated};
 use tidemark_application::ports::store::Idempotency;
 use tidemark_application::ports::turns::{
@@ -18,6 +22,7 @@ use tidemark_application::ports::users::UserRepository;
 use tidemark_domain::ids::{
     ChangeId, JobId, MemoryId, MessageId, Owner, SessionId, TenantId, TurnId,
 };
+use tidemark_domain::memory::change::{self, Item, Op};
 use tidemark_domain::memory::embedding::Embedding;
 use tidemark_domain::memory::index::Document;
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State, Trust};
@@ -197,12 +202,40 @@ pub(super) async fn fill(store: &PostgresStore, tenant: TenantId) -> Owner {
     };
     let forgotten = store.forget(owner, forgetting).await.unwrap();
     assert_eq!(forgotten, Updated::Done(1));
+    edit(store, owner).await;
     leave_unread(store, owner, session).await;
     embed(store, owner).await;
     let other = self::owner(store, tenant).await;
     let erased = store.erase(other, new_id(), now()).await.unwrap();
     assert!(erased.is_some());
     owner
+}
+
+/// Has a memory say something else from now on.
+async fn edit(store: &PostgresStore, owner: Owner) {
+    let all = MemoryFilter::default();
+    let page = store.list_memories(owner, &all, None, 1).await.unwrap();
+    let before = page.items.into_iter().next().unwrap();
+    let after = Memory {
+        content: "the budget is 400k".to_owned(),
+        valid_from: now(),
+        version: before.version + 1,
+        ..before.clone()
+    };
+    let former = change::former(&before, &after, MemoryId(new_id())).unwrap();
+    let edit = Edit {
+        items: vec![Item::changed(&before, &after, Op::Updated)],
+        before,
+        after: remember::index(after),
+        former: Some(remember::index(former)),
+        echoes: Vec::new(),
+        buried: Vec::new(),
+        jobs: Vec::new(),
+        change: ChangeId(new_id()),
+        now: now(),
+    };
+    let edited = store.edit_memory(owner, edit).await.unwrap();
+    assert!(matches!(edited, Updated::Done(_)));
 }
 
 /// Consolidates what a model has yet to read.

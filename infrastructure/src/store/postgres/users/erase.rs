@@ -45,6 +45,7 @@ pub(in super::super) const DELETIONS: &[(&str, &str)] = deletions![
     "embedding_marks",
     "memory_vectors",
     "memory_sources",
+    "memory_formers",
     "memories",
     "memory_removals",
     "tombstones",

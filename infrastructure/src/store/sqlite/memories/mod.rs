@@ -1,5 +1,6 @@
 //! Memories: kept and found, never ordered by worth.
 
+pub(super) mod formers;
 pub(super) mod lines;
 mod read;
 mod remember;
@@ -19,7 +20,7 @@ use tidemark_domain::memory::conflict::Touched;
 use tidemark_domain::session::Message;
 
 pub(super) use self::read::{any_current, by_ids};
-pub(super) use self::remove::{bury_all, bury_pairs, expire, withdraw};
+pub(super) use self::remove::{bury_all, bury_pairs, expire, remove, withdraw};
 pub(super) use self::write::{add, add_sources, teaching};
 use super::{SqliteStore, changes, messages};
 
@@ -37,6 +38,7 @@ pub(super) use memory_columns;
 #[cfg(test)]
 pub(super) fn all_statements() -> Vec<&'static str> {
     [
+        formers::STATEMENTS,
         lines::STATEMENTS,
         read::STATEMENTS,
         remember::STATEMENTS,
@@ -74,6 +76,10 @@ impl MemoryRepository for SqliteStore {
 
     async fn memories(&self, owner: Owner, ids: &[MemoryId]) -> StoreResult<Vec<Memory>> {
         read::by_ids(&self.readers, owner, ids, None).await
+    }
+
+    async fn keys_in_use(&self, owner: Owner, limit: u32) -> StoreResult<Vec<String>> {
+        read::keys_in_use(&self.readers, owner, limit).await
     }
 
     async fn list_memories(

@@ -45,6 +45,10 @@ statements! {
                     AND (?15 IS NULL OR (m.state <> 'quarantined' AND m.valid_from <= ?15 AND (m.valid_to IS NULL OR m.valid_to > ?15))) AND ",
                     unexpired!("NULL"), " \
                     ORDER BY m.created_at DESC, m.id DESC LIMIT ?13");
+    KEYS_IN_USE = concat!("SELECT m.fact_key FROM memories m INDEXED BY memories_stated \
+                           WHERE m.tenant_id = ?1 AND m.owner_id = ?2 \
+                           AND m.fact_key IS NOT NULL AND m.state = 'current' AND m.layer = 'semantic' AND ", unexpired!("NULL"), " \
+                           ORDER BY m.created_at DESC, m.id DESC LIMIT ?3");
     PREFERENCES = concat!("SELECT ", memory_columns!(), " FROM memories m \
                            WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.state = 'current' AND m.scope = 'user_profile' \
                            AND m.kind = 'preference' AND (m.expires_at IS NULL OR m.expires_at > ?3) \
@@ -80,6 +84,22 @@ pub(in crate::store::sqlite) async fn by_ids(
         .await
         .map_err(store_error)?;
     read_all(&found)
+}
+
+pub(super) async fn keys_in_use(
+    readers: &SqlitePool,
+    owner: Owner,
+    limit: u32,
+) -> StoreResult<Vec<String>> {
+    let found = owned(KEYS_IN_USE, owner)
+        .bind(i64::from(limit))
+        .fetch_all(readers)
+        .await
+        .map_err(store_error)?;
+    found
+        .iter()
+        .map(|row| rows::Row::of("memories", row).get("fact_key"))
+        .collect()
 }
 
 pub(super) async fn list(

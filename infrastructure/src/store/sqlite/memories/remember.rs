@@ -84,7 +84,7 @@ pub(super) async fn remember(
         Earlier::Nothing => {}
     }
     let change = Numbered::begin(connection, owner).await?;
-    remove::expire(connection, owner, &change, now).await?;
+    remove::expire(connection, owner, &change, Some(now)).await?;
     let ids = keep(connection, owner, &change, &given).await?;
     jobs::enqueue_for_owner(connection, owner, &given.jobs, now).await?;
     let value = in_order(connection, owner, &ids, now).await?;

@@ -11,13 +11,13 @@ use tidemark_domain::ids::{MemoryId, MessageId, Owner, SessionId, Timestamp};
 use tidemark_domain::memory::change::{self as domain, ChangeKind, Item};
 use uuid::Uuid;
 
-use super::{lines, read};
+use super::{formers, lines, read};
 use crate::store::sqlite::changes::Change;
 use crate::store::sqlite::errors::store_error;
 use crate::store::sqlite::history;
 use crate::store::sqlite::recalled;
 use crate::store::sqlite::rows::{Row, fingerprint, hex_list, json, micros, owned};
-use crate::store::sqlite::statements::statements;
+use crate::store::sqlite::statements::{database_now, statements};
 
 statements! {
     /// Sources go with their memory (ON DELETE CASCADE).
@@ -30,7 +30,8 @@ statements! {
             SELECT ?1, ?2, unhex(value), ?4 FROM json_each(?3) WHERE true ON CONFLICT DO NOTHING";
     VERSION = "SELECT version FROM memories \
                WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3 AND (expires_at IS NULL OR expires_at > ?4)";
-    EXPIRED = "SELECT id FROM memories INDEXED BY memories_expiring WHERE tenant_id = ?1 AND owner_id = ?2 AND expires_at <= ?3";
+    EXPIRED = concat!("SELECT id FROM memories INDEXED BY memories_expiring \
+                       WHERE tenant_id = ?1 AND owner_id = ?2 AND expires_at <= coalesce(?3, ", database_now!(), ")");
     BURY_PAIRS = "INSERT INTO source_tombstones (tenant_id, owner_id, message_id, fingerprint, forgotten_at) \
                   SELECT ?1, ?2, unhex(value ->> 0), unhex(value ->> 1), ?4 FROM json_each(?3) WHERE true ON CONFLICT DO NOTHING";
     /// Of what the messages of ?3 (memories) and ?4 (pairs) taught, that of which each source has been buried.
@@ -77,14 +78,17 @@ async fn with_ids(
     Ok(())
 }
 
-/// Removes memories with their sources, lists them as removed, and takes them out of what turns have shown: also those that were shown
-/// before they were stored.
-async fn remove(
+/// Removes memories with their sources and what they said before, lists them as removed, and takes them out of what turns have shown: also
+/// those that were shown before they were stored.
+pub(in crate::store::sqlite) async fn remove(
     connection: &mut SqliteConnection,
     owner: Owner,
     change: &Change,
-    ids: &str,
+    ids: &[Uuid],
 ) -> StoreResult<u64> {
+    let named = hex_list(ids.iter().copied());
+    let formers = formers::ids_of(connection, owner, &named).await?;
+    let ids = &hex_list(ids.iter().copied().chain(formers));
     with_ids(connection, LIST_REMOVED, owner, change, ids).await?;
     history::scrub(connection, owner, ids).await?;
     let removed = owned(REMOVE, owner)
@@ -96,23 +100,22 @@ async fn remove(
     Ok(removed.rows_affected())
 }
 
-/// Removes what has expired. To be called before whatever else changes an owner's memories.
+/// Removes what has expired then, or by the database's clock. To be called before whatever else changes an owner's memories.
 pub(in crate::store::sqlite) async fn expire(
     connection: &mut SqliteConnection,
     owner: Owner,
     change: &Change,
-    now: Timestamp,
+    now: Option<Timestamp>,
 ) -> StoreResult<()> {
     let found = owned(EXPIRED, owner)
-        .bind(micros(now))
+        .bind(now.map(micros))
         .fetch_all(&mut *connection)
         .await
         .map_err(store_error)?;
     let expired = ids_of(&found)?;
     if !expired.is_empty() {
-        let expired = hex_list(expired);
         remove(connection, owner, change, &expired).await?;
-        lines::release(connection, owner, change, &expired).await?;
+        lines::release(connection, owner, change, &hex_list(expired)).await?;
     }
     Ok(())
 }
@@ -149,7 +152,7 @@ pub(super) async fn forget(
         _ => {}
     }
     let change = Change::begin(connection, owner).await?;
-    expire(connection, owner, &change, what.now).await?;
+    expire(connection, owner, &change, Some(what.now)).await?;
     let mut ids: Vec<Uuid> = vec![what.id.0];
     ids.extend(what.echoes.iter().map(|id| id.0));
     let named = hex_list(ids.iter().copied());
@@ -164,10 +167,11 @@ pub(super) async fn forget(
         .await
         .map_err(store_error)?;
     ids.extend(ids_of(&buried)?);
+    ids.extend(formers::ids_of(connection, owner, &hex_list(ids.iter().copied())).await?);
     let items = present(connection, owner, &ids).await?;
+    let removed = remove(connection, owner, &change, &ids).await?;
     let ids = hex_list(ids);
     bury(connection, BURY, owner, &ids, what.now).await?;
-    let removed = remove(connection, owner, &change, &ids).await?;
     lines::release(connection, owner, &change, &ids).await?;
     if !items.is_empty() {
         let kept = domain::Change::new(what.change, ChangeKind::Forget, what.now, items);
@@ -258,14 +262,17 @@ pub(in crate::store::sqlite) async fn withdraw(
         return Ok(Vec::new());
     }
     let change = &Change::begin(connection, owner).await?;
+    // What they had ended stays ended.
+    expire(connection, owner, change, None).await?;
     let touched = hex_list(touched);
-    let orphans = orphans_among(connection, owner, &touched).await?;
+    let mut orphans = orphans_among(connection, owner, &touched).await?;
+    orphans.extend(formers::ids_of(connection, owner, &hex_list(orphans.iter().copied())).await?);
     let reopened = lines::ended_by(connection, owner, &orphans).await?;
     let mut items: Vec<Item> = (orphans.iter())
         .map(|id| Item::removed(MemoryId(*id)))
         .collect();
     if !orphans.is_empty() {
-        remove(connection, owner, change, &hex_list(orphans)).await?;
+        remove(connection, owner, change, &orphans).await?;
     }
     with_ids(connection, TOUCH, owner, change, &touched).await?;
     items.extend(lines::settle(connection, owner, change, reopened, None).await?);
@@ -283,10 +290,10 @@ pub(in crate::store::sqlite) async fn bury_all(
     if ids.is_empty() {
         return Ok(());
     }
-    let ids = hex_list(ids.iter().copied());
-    bury(connection, BURY_SOURCES, owner, &ids, now).await?;
-    bury(connection, BURY, owner, &ids, now).await?;
-    remove(connection, owner, change, &ids).await?;
+    let named = hex_list(ids.iter().copied());
+    bury(connection, BURY_SOURCES, owner, &named, now).await?;
+    bury(connection, BURY, owner, &named, now).await?;
+    remove(connection, owner, change, ids).await?;
     Ok(())
 }
 

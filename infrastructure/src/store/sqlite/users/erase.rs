@@ -38,6 +38,7 @@ pub(in crate::store::sqlite) const DELETIONS: &[(&str, &str)] = deletions![
     "embedding_marks",
     "memory_vectors",
     "memory_sources",
+    "memory_formers",
     "memories",
     "memory_removals",
     "tombstones",
