@@ -3,13 +3,16 @@
 use serde_json::{Value, json};
 use tidemark_tests::client::Client;
 use tidemark_tests::database::Store;
+use tidemark_tests::directives::Behaviour;
 use tidemark_tests::each_store;
+use tidemark_tests::model::Model;
 use tidemark_tests::paths::{id_of, messages_of};
-use tidemark_tests::server::with_model;
+use tidemark_tests::server::{Server, Setup, with_model};
 
 each_store!(
     of_three_values_the_newest_alone_is_told_on_every_path,
     of_three_values_the_newest_alone_is_told_on_paths_that_are_mixed,
+    of_three_facts_that_a_model_alone_finds_the_newest_alone_is_told,
     each_value_is_told_as_of_its_time,
     what_is_imported_late_takes_no_newer_values_place,
     a_wish_that_is_taken_back_is_in_no_prompt_any_more,
@@ -19,27 +22,89 @@ const QUESTION: &str = "What is our budget? 我们的预算是多少？";
 const VALUES: [&str; 3] = ["300k", "400k", "500k"];
 
 /// The ways that a fact can take into memory.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Path {
+    /// In a turn: told at once, and indexed later.
     Said,
+    /// In a turn whose session is consolidated, with rules alone.
+    Consolidated,
+    /// The same, and a model finds it too.
+    Extracted,
     Given,
     GivenWithKey,
     Imported,
+    /// The memory of the value before is given another content.
+    Edited,
 }
 
-const PATHS: [Path; 4] = [Path::Said, Path::Given, Path::GivenWithKey, Path::Imported];
+const PATHS: [Path; 7] = [
+    Path::Said,
+    Path::Consolidated,
+    Path::Extracted,
+    Path::Given,
+    Path::GivenWithKey,
+    Path::Imported,
+    Path::Edited,
+];
 
-/// Tells a value on a path, as of a day of this May.
-async fn tell(client: &Client, path: Path, value: &str, day: usize) {
+async fn start(store: Store, paths: &[Path]) -> (Server, Model, Client) {
+    let model = Model::start().await;
+    let mut setup = Setup::on(store).model(&model);
+    if paths.contains(&Path::Consolidated) || paths.contains(&Path::Extracted) {
+        setup = setup.with("TIDEMARK_LEARNING__THRESHOLD", "2");
+    }
+    let server = setup.start().await;
+    let client = server.client();
+    (server, model, client)
+}
+
+async fn say(client: &Client, text: &str) {
+    let session = client.create_session().await;
+    assert_eq!(client.ask(&session, text).await["status"], "completed");
+}
+
+/// The memories of a layer that hold the value and are current.
+async fn current(client: &Client, layer: &str, value: &str) -> Vec<Value> {
+    let mut all = client.all(&format!("/v1/memories?layer={layer}")).await;
+    all.retain(|m| m["state"] == "current" && m["content"].as_str().unwrap().contains(value));
+    all
+}
+
+/// What a model finds in a message that says what the budget is.
+fn budget_fact(value: &str) -> Behaviour {
+    let fact = json!({
+        "content": format!("The budget is {value}"), "kind": "fact", "scope": "project_context", "key": "budget", "importance": 5,
+        "evidence": [1], "valid_from": null, "expires_at": null, "negated": false,
+    });
+    Behaviour {
+        text: Some(json!({ "facts": [fact] }).to_string()),
+        ..Behaviour::default()
+    }
+}
+
+/// Tells the value of that day on a path.
+async fn tell(client: &Client, model: &Model, path: Path, day: usize) {
+    let value = VALUES[day];
     let text = match day {
         0 => format!("Our budget is {value}."),
         1 => format!("We raised the budget to {value}."),
         _ => format!("预算现在改成{value}。"),
     };
     match path {
-        Path::Said => {
-            let session = client.create_session().await;
-            assert_eq!(client.ask(&session, &text).await["status"], "completed");
+        Path::Said => say(client, &text).await,
+        Path::Consolidated => {
+            say(client, &text).await;
+            client.until_no_jobs().await;
+            let learned = current(client, "semantic", value).await;
+            assert_eq!(learned.len(), 1, "{value} is consolidated: {learned:?}");
+        }
+        Path::Extracted => {
+            model.extraction(value, [budget_fact(value)]);
+            say(client, &text).await;
+            client.until_no_jobs().await;
+            let learned = current(client, "semantic", value).await;
+            assert_eq!(learned.len(), 1, "{value} is extracted: {learned:?}");
+            assert_eq!(learned[0]["importance"], 5, "by the model: {learned:?}");
         }
         Path::Given => {
             let body = json!({"content": text});
@@ -55,7 +120,25 @@ async fn tell(client: &Client, path: Path, value: &str, day: usize) {
             let body = json!({"messages": [{"role": "user", "content": text, "created_at": at}]});
             client.post(&messages_of(&session), &body).await.expect(201);
         }
+        Path::Edited if day == 0 => {
+            let body = json!({"content": text});
+            client.post("/v1/memories", &body).await.expect(201);
+        }
+        Path::Edited => {
+            let before = &client.recall(QUESTION).await[0];
+            let memory = format!("/v1/memories/{}", id_of(before));
+            client
+                .patch(&memory, &json!({"content": text}))
+                .await
+                .expect(200);
+        }
     }
+}
+
+/// The server's time.
+async fn moment(client: &Client) -> String {
+    let session = client.post("/v1/sessions", &json!({})).await.expect(201);
+    session["created_at"].as_str().unwrap().to_owned()
 }
 
 /// The values that recall tells, and that the prompt of a turn holds.
@@ -70,11 +153,13 @@ async fn told(client: &Client, when: &str) -> Vec<&'static str> {
 }
 
 async fn change_on(store: Store, paths: [Path; 3]) {
-    let (_server, model, client) = with_model(store).await;
+    let (_server, model, client) = start(store, &paths).await;
+    let mut times = Vec::new();
     for (day, (path, value)) in paths.into_iter().zip(VALUES).enumerate() {
-        tell(&client, path, value, day).await;
+        tell(&client, &model, path, day).await;
         let at_once = format!("{paths:?}, {value} at once");
         assert_eq!(told(&client, &at_once).await, [value], "{at_once}");
+        times.push(moment(&client).await);
         if day == 1 {
             client.until_no_jobs().await;
             let indexed = format!("{paths:?}, {value} indexed");
@@ -90,6 +175,20 @@ async fn change_on(store: Store, paths: [Path; 3]) {
     }
     client.until_no_jobs().await;
     assert_eq!(told(&client, "in the end").await, ["500k"], "{paths:?}");
+    for (day, (at, value)) in times.iter().zip(VALUES).enumerate() {
+        if paths.get(day + 1) == Some(&Path::Edited) {
+            continue; // The memory's history knows what an edit has overwritten.
+        }
+        let recalled = recalled_as_of(&client, at).await;
+        for other in VALUES {
+            let there = recalled.contains(other);
+            assert_eq!(
+                there,
+                other == value,
+                "{paths:?}, as of {value}: {recalled}"
+            );
+        }
+    }
 }
 
 async fn of_three_values_the_newest_alone_is_told_on_every_path(store: Store) {
@@ -102,6 +201,44 @@ async fn of_three_values_the_newest_alone_is_told_on_paths_that_are_mixed(store:
     change_on(store, [Path::Said, Path::Given, Path::Imported]).await;
     change_on(store, [Path::Imported, Path::Said, Path::GivenWithKey]).await;
     change_on(store, [Path::GivenWithKey, Path::Imported, Path::Said]).await;
+    change_on(store, [Path::Extracted, Path::Edited, Path::Consolidated]).await;
+    change_on(store, [Path::Consolidated, Path::Extracted, Path::Edited]).await;
+}
+
+async fn of_three_facts_that_a_model_alone_finds_the_newest_alone_is_told(store: Store) {
+    let (_server, model, client) = start(store, &[Path::Extracted]).await;
+    let mut times = Vec::new();
+    for value in VALUES {
+        model.extraction(value, [budget_fact(value)]);
+        say(
+            &client,
+            &format!("Finance has agreed to {value} as the budget for all of this."),
+        )
+        .await;
+        client.until_no_jobs().await;
+        times.push(moment(&client).await);
+    }
+    // What was said word for word has no key, for no rule knows it: of the facts the newest alone is told.
+    let facts = async |at: &str| -> Vec<String> {
+        let body = json!({"query": QUESTION, "as_of": at});
+        let found = client.post("/v1/memories/recall", &body).await.expect(200);
+        let items = found["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| &item["memory"]);
+        let facts = items.filter(|memory| memory["layer"] == "semantic");
+        facts
+            .map(|memory| memory["content"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    for (at, value) in times.iter().zip(VALUES) {
+        assert_eq!(facts(at).await, [format!("The budget is {value}")]);
+    }
+    let superseded = client
+        .all("/v1/memories?layer=semantic&state=superseded")
+        .await;
+    assert_eq!(superseded.len(), 2, "{superseded:?}");
 }
 
 async fn recalled_as_of(client: &Client, at: &str) -> String {

@@ -14,9 +14,16 @@ pub(super) struct Seen {
     pub(super) abstained: bool,
 }
 
-/// A user's memories: state and content by id.
+/// A user's memories by id.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Area(BTreeMap<String, (String, String)>);
+pub(super) struct Area(BTreeMap<String, Shown>);
+
+#[derive(Clone, Debug)]
+struct Shown {
+    state: String,
+    layer: String,
+    content: String,
+}
 
 impl Area {
     /// Of memories as the API shows them.
@@ -26,7 +33,14 @@ impl Area {
         Self(
             memories
                 .iter()
-                .map(|m| (field(m, "id"), (field(m, "state"), field(m, "content"))))
+                .map(|m| {
+                    let shown = Shown {
+                        state: field(m, "state"),
+                        layer: field(m, "layer"),
+                        content: field(m, "content"),
+                    };
+                    (field(m, "id"), shown)
+                })
                 .collect(),
         )
     }
@@ -35,20 +49,30 @@ impl Area {
     pub(super) fn holding(&self, text: &str) -> Vec<&str> {
         self.0
             .iter()
-            .filter(|(_, (_, content))| holds(content, text))
+            .filter(|(_, shown)| holds(&shown.content, text))
             .map(|(id, _)| id.as_str())
             .collect()
     }
 
-    fn count(&self, text: &str, state: Option<&str>) -> usize {
-        self.0
-            .values()
-            .filter(|(its, content)| state.is_none_or(|s| s == its) && holds(content, text))
-            .count()
+    /// The ids of those that hold the text, and hold now.
+    pub(super) fn current(&self, text: &str) -> Vec<&str> {
+        let mut ids = self.holding(text);
+        ids.retain(|id| self.state(id) == Some("current"));
+        ids
+    }
+
+    fn count(&self, what: &Count, state: Option<&str>) -> usize {
+        let layer = what.layer.as_deref();
+        let fits = |shown: &&Shown| {
+            state.is_none_or(|state| state == shown.state)
+                && layer.is_none_or(|layer| layer == shown.layer)
+                && holds(&shown.content, &what.with)
+        };
+        self.0.values().filter(fits).count()
     }
 
     fn state(&self, id: &str) -> Option<&str> {
-        self.0.get(id).map(|(state, _)| state.as_str())
+        self.0.get(id).map(|shown| shown.state.as_str())
     }
 }
 
@@ -77,13 +101,13 @@ pub(super) fn of_counts(counts: &[Count], area: &Area) -> Vec<String> {
             (count.superseded, Some("superseded")),
             (count.all, None),
         ] {
-            let found = area.count(&count.with, state);
+            let found = area.count(count, state);
             if expected.is_some_and(|expected| expected != found) {
                 let contents: Vec<String> = area
                     .holding(&count.with)
                     .into_iter()
                     .filter_map(|id| area.0.get(id))
-                    .map(|(state, content)| format!("{state}: {content}"))
+                    .map(|shown| format!("{}, {}: {}", shown.layer, shown.state, shown.content))
                     .collect();
                 let contents: Vec<&str> = contents.iter().map(String::as_str).collect();
                 reasons.push(format!(
@@ -158,7 +182,7 @@ mod tests {
     fn area(memories: &[(&str, &str, &str)]) -> Area {
         let memories: Vec<Value> = memories
             .iter()
-            .map(|(id, state, content)| json!({ "id": id, "state": state, "content": content }))
+            .map(|(id, state, content)| json!({ "id": id, "state": state, "layer": "episodic", "content": content }))
             .collect();
         Area::of(&memories)
     }
@@ -204,6 +228,8 @@ mod tests {
             |value: Value| of_counts(&serde_json::from_value::<Vec<Count>>(value).unwrap(), &area);
         let fine = json!([{ "with": "budget", "current": 1, "superseded": 1, "all": 2 }, { "with": "coffee", "all": 0 }]);
         assert!(counts(fine).is_empty());
+        let layers = json!([{ "with": "budget", "layer": "episodic", "all": 2 }, { "with": "budget", "layer": "semantic", "all": 0 }]);
+        assert!(counts(layers).is_empty());
         let wrong = counts(json!([{ "with": "budget", "current": 2, "superseded": 0 }]));
         assert_eq!(wrong.len(), 2, "{wrong:?}");
         assert!(wrong[0].starts_with("1 instead of 2 current memories hold \"budget\""));

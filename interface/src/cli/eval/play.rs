@@ -82,6 +82,7 @@ impl<'a> Stage<'a> {
         let user = format!("{}-{}", self.mark, step.user.as_deref().unwrap_or(SOMEBODY));
         self.users.insert(user.clone());
         let mut seen = Seen::default();
+        let mut reasons = Vec::new();
         if let Some(message) = &step.say {
             seen = self.say(&user, message, step).await?;
         } else if let Some(messages) = &step.import {
@@ -90,6 +91,8 @@ impl<'a> Stage<'a> {
             self.remember(&user, content, step).await?;
         } else if let Some(query) = &step.recall {
             seen = self.recall(&user, query, step).await?;
+        } else if let (Some(text), Some(content)) = (&step.edit, &step.to) {
+            reasons.extend(self.edit(&user, text, content).await?);
         } else if let Some(text) = &step.forget {
             self.forget(&user, text).await?;
         } else if let Some(name) = &step.delete_session {
@@ -99,7 +102,7 @@ impl<'a> Stage<'a> {
             self.api.settle(SETTLE_LIMIT).await?;
         }
         let expect = &step.expect;
-        let mut reasons = judgement::of_telling(expect, &seen);
+        reasons.extend(judgement::of_telling(expect, &seen));
         if !expect.memories.is_empty() || expect.change.is_some() {
             let area = Area::of(&self.api.memories(&user).await?);
             reasons.extend(judgement::of_counts(&expect.memories, &area));
@@ -192,6 +195,25 @@ impl<'a> Stage<'a> {
         let path = "/v1/memories";
         self.api.post(user, path, &Value::Object(body)).await?;
         Ok(())
+    }
+
+    /// Why it was not done, when no memory that holds now holds the text, or several do.
+    async fn edit(
+        &self,
+        user: &str,
+        text: &str,
+        content: &str,
+    ) -> Result<Option<String>, ApiError> {
+        let area = Area::of(&self.api.memories(user).await?);
+        let [memory] = area.current(text)[..] else {
+            return Ok(Some(format!("not one memory alone holds {text:?} now")));
+        };
+        let path = format!("/v1/memories/{memory}");
+        let body = json!({ "content": content });
+        self.api
+            .call(Method::PATCH, user, &path, Some(&body))
+            .await?;
+        Ok(None)
     }
 
     async fn forget(&self, user: &str, text: &str) -> Result<(), ApiError> {

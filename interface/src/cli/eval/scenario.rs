@@ -124,6 +124,8 @@ pub(super) struct Step {
     pub(super) remember: Option<String>,
     /// A query to recall alone, without a turn.
     pub(super) recall: Option<String>,
+    /// Gives the memory that holds this text, and holds now, another content.
+    pub(super) edit: Option<String>,
     /// Forgets every memory that holds this text.
     pub(super) forget: Option<String>,
     /// Deletes this session, with what was learned from it.
@@ -137,6 +139,8 @@ pub(super) struct Step {
     pub(super) session: Option<String>,
     /// The turn's memory mode: `on`, `read_only` or `off`.
     pub(super) memory: Option<String>,
+    /// The content that an edited memory is given.
+    pub(super) to: Option<String>,
     /// Of what is remembered.
     pub(super) scope: Option<String>,
     /// Of what is remembered.
@@ -201,6 +205,8 @@ pub(super) struct Words {
 #[serde(deny_unknown_fields)]
 pub(super) struct Count {
     pub(super) with: String,
+    /// Only in this layer: what was said is there once, and what was learned of it may be there too or not yet.
+    pub(super) layer: Option<String>,
     pub(super) current: Option<usize>,
     pub(super) superseded: Option<usize>,
     pub(super) all: Option<usize>,
@@ -299,13 +305,14 @@ impl Step {
             self.import.is_some(),
             self.remember.is_some(),
             self.recall.is_some(),
+            self.edit.is_some(),
             self.forget.is_some(),
             self.delete_session.is_some(),
             self.settle.is_some(),
         ];
         if actions.iter().filter(|there| **there).count() != 1 {
             return Err(
-                "must name one of say, import, remember, recall, forget, delete_session, settle",
+                "must name one of say, import, remember, recall, edit, forget, delete_session, settle",
             );
         }
         let expect = &self.expect;
@@ -323,6 +330,9 @@ impl Step {
             || self.valid_from.is_some();
         if of_given && !given {
             return Err("has scope, kind, key or valid_from, which only remember has");
+        }
+        if self.to.is_some() != self.edit.is_some() {
+            return Err("has one of edit and to without the other");
         }
         if self.as_of.is_some() && self.recall.is_none() {
             return Err("has as_of, which only recall has");
@@ -349,6 +359,8 @@ impl Step {
             named("remember", text)
         } else if let Some(text) = &self.recall {
             named("recall", text)
+        } else if let Some(text) = &self.edit {
+            named("edit", text)
         } else if let Some(text) = &self.forget {
             named("forget", text)
         } else if let Some(text) = &self.delete_session {
@@ -392,7 +404,7 @@ mod tests {
     #[test]
     fn scenarios_come_with_the_product_in_three_classes_and_two_languages() {
         let all = built_in().unwrap();
-        assert!(all.len() >= 20, "{}", all.len());
+        assert!(all.len() >= 30, "{}", all.len());
         for class in [Class::Preference, Class::ChangedFact, Class::Cleanliness] {
             for language in ["en", "zh"] {
                 let there = all
@@ -439,6 +451,7 @@ mod tests {
                 "      - say: a\n        as_of: 2026-01-01T00:00:00Z\n",
                 "only recall has",
             ),
+            ("      - edit: a\n", "without the other"),
             (
                 "      - import: [{ at: 2026-01-01T00:00:00Z }]\n",
                 "not either",
