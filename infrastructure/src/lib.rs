@@ -6,6 +6,7 @@
 pub mod embed;
 pub mod events;
 pub mod model;
+pub mod rerank;
 pub mod store;
 pub mod system;
 pub mod telemetry;

@@ -46,6 +46,7 @@ use crate::config::{Settings, sections, setting};
 use crate::event_log::EventLogFile;
 
 mod embedder;
+mod reranker;
 
 pub use self::embedder::embedders;
 
@@ -80,6 +81,9 @@ pub enum WiringError {
     /// The embedder cannot be used as it is set.
     #[error("embedder cannot be used")]
     Embedder(#[source] Box<dyn Error + Send + Sync>),
+    /// The reranker cannot be used as it is set.
+    #[error("reranker cannot be used")]
+    Reranker(#[source] Box<dyn Error + Send + Sync>),
     /// The file of the event log cannot be opened.
     #[error("stream.event_log {path} cannot be opened")]
     EventLog {
@@ -209,7 +213,8 @@ pub fn wire(
         Arc::new(EstimateCounter),
         recall_settings(settings),
     );
-    let recall = Arc::new(recall.with_questions(questions));
+    let recall = recall.with_questions(questions);
+    let recall = Arc::new(recall.with_reranking(reranker::reranking(&settings.reranker)?));
     let learning = learning_settings(settings);
     let chat = Chat::new(ChatParts {
         store: Arc::clone(&store),

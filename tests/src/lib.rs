@@ -1,7 +1,7 @@
 //! What the black-box suites stand on: the product is known here by its wire contract alone.
 //!
 //! [`server`] starts the real binary on a store of its own, [`model`] is the language model it talks to, [`client`] and
-//! [`sse`] are its clients, [`transcript`] judges what a model API would accept, [`embeddings`] the embedder, and [`otlp`] collects its traces.
+//! [`sse`] are its clients, [`transcript`] judges what a model API would accept, [`embeddings`] the embedder, [`rerank`] the reranker, and [`otlp`] collects its traces.
 //! A suite is one file (or folder) in `tests/tests`; a test that concerns the store is listed in [`each_store!`], so that it
 //! runs on every store.
 #![allow(
@@ -25,6 +25,7 @@ pub mod model_reply;
 pub mod otlp;
 pub mod paths;
 pub mod random;
+pub mod rerank;
 pub mod server;
 pub mod sse;
 pub mod transcript;

@@ -8,6 +8,7 @@ pub mod indexes;
 pub mod query_vectors;
 pub mod recall;
 pub mod remember;
+pub mod reranking;
 pub mod revert;
 pub mod watched_embedder;
 

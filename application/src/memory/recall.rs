@@ -7,9 +7,11 @@ use std::time::Duration;
 use tidemark_domain::ids::{MemoryId, MessageId, Owner, SessionId, Timestamp};
 use tidemark_domain::memory::index::Upsert;
 use tidemark_domain::memory::index::search::{Filter, Query, Scored, Search};
+use tidemark_domain::memory::prompt::spoken;
 use tidemark_domain::memory::recall::{
     self as rules, Moment, Ranking, RecallRules, Selection, TopK,
 };
+use tidemark_domain::memory::rerank::rerank;
 use tidemark_domain::memory::scoring::Profile;
 use tidemark_domain::memory::speakers::query_text;
 use tidemark_domain::memory::{Kind, Memory, Scope};
@@ -18,6 +20,7 @@ use tidemark_domain::window::TokenCounter;
 use super::fresh::{self, Fresh};
 use super::indexes::Indexes;
 use super::query_vectors::{Asked, QueryVectors};
+use super::reranking::Reranking;
 use crate::ports::clock::Clock;
 use crate::ports::memories::MemoryRepository;
 use crate::ports::store::{Store, StoreError};
@@ -28,6 +31,9 @@ const SPARE: usize = 4;
 
 /// The name of the arm that finds by meaning.
 const DENSE: &str = "dense";
+
+/// The name of the second opinion on the order.
+const RERANK: &str = "rerank";
 
 /// What to recall.
 #[derive(Clone, Debug)]
@@ -85,7 +91,8 @@ impl Default for RecallRequest {
 pub struct RecallOutcome {
     /// By relevance, with scores and reasons.
     pub ranking: Ranking,
-    /// Arms that failed: the outcome is without them. `dense` is what finds by meaning; that the others fail is an error.
+    /// Arms that failed: the outcome is without them. `dense` is what finds by meaning, `rerank` the second opinion on the order; that the others
+    /// fail is an error.
     pub degraded: Vec<String>,
     /// How long it took.
     pub took: Duration,
@@ -105,6 +112,7 @@ pub struct Recall {
     store: Arc<dyn Store>,
     indexes: Indexes,
     questions: QueryVectors,
+    reranking: Option<Reranking>,
     clock: Arc<dyn Clock>,
     counter: Arc<dyn TokenCounter>,
     settings: RecallSettings,
@@ -131,6 +139,7 @@ impl Recall {
                 Vec::new(),
             ),
             questions: QueryVectors::new(Vec::new(), Duration::ZERO),
+            reranking: None,
             store,
             clock,
             counter,
@@ -147,6 +156,13 @@ impl Recall {
             questions.models(),
         );
         self.questions = questions;
+        self
+    }
+
+    /// Asks for a second opinion on the order.
+    #[must_use]
+    pub fn with_reranking(mut self, reranking: Option<Reranking>) -> Self {
+        self.reranking = reranking;
         self
     }
 
@@ -221,7 +237,7 @@ impl Recall {
             .asked(owner, newest, &request.query, &fresh.made)
             .await?;
         let query = Query {
-            text: request.query,
+            text: request.query.clone(),
             vectors: asked.vectors,
             filter: Filter {
                 scopes: request.scopes,
@@ -244,13 +260,33 @@ impl Recall {
             moment,
             token_budget: request.token_budget,
         };
+        let Search { mut found, dropped } = search;
+        let best = found.first().map_or(0.0, |scored| scored.score);
+        let selection = Selection::new(rules, self.counter.as_ref(), best);
+        let rows = Rows::of(self.store.as_ref(), owner, fresh);
+        let mut degraded = Vec::new();
+        if asked.failed {
+            degraded.push(DENSE.to_owned());
+        }
+        if let Some(reranking) = self
+            .reranking
+            .as_ref()
+            .filter(|_| profile == Profile::Hybrid)
+        {
+            let fit = found.iter().filter(|scored| selection.wants(scored));
+            let fit: Vec<MemoryId> = fit.map(|scored| scored.id).collect();
+            let judged = &fit[..fit.len().min(reranking.candidates())];
+            let texts = rows.texts(judged).await?;
+            match reranking.opinions(&request.query, texts).await {
+                Ok(opinions) => rerank(&mut found, &opinions),
+                Err(_) => degraded.push(RERANK.to_owned()),
+            }
+        }
+        let mut ranking = choose(found, selection, top_k, rows).await?;
+        ranking.dropped.extend(dropped);
         Ok(RecallOutcome {
-            ranking: self.choose(owner, search, fresh, rules).await?,
-            degraded: if asked.failed {
-                vec![DENSE.to_owned()]
-            } else {
-                Vec::new()
-            },
+            ranking,
+            degraded,
             took: began.elapsed(),
         })
     }
@@ -271,43 +307,6 @@ impl Recall {
         names.sort_unstable();
         names.dedup();
         Ok(self.questions.of(&query_text(question, names)).await)
-    }
-
-    /// Chooses what is told. Rows are read as they are wanted: first as many as may be told, then more in the place of those that were not.
-    async fn choose(
-        &self,
-        owner: Owner,
-        search: Search,
-        fresh: Fresh,
-        rules: RecallRules,
-    ) -> Result<Ranking, StoreError> {
-        let best = search.found.first().map_or(0.0, |scored| scored.score);
-        let mut selection = Selection::new(rules, self.counter.as_ref(), best);
-        let unstored = fresh.made.into_iter().chain(fresh.turned);
-        let mut rows: HashMap<MemoryId, Memory> = unstored.map(|m| (m.id, m)).collect();
-        let mut found = search.found.into_iter();
-        loop {
-            let batch: Vec<Scored> = found.by_ref().take(rules.top_k + SPARE).collect();
-            if batch.is_empty() {
-                break;
-            }
-            let wanted = batch.iter().filter(|scored| selection.wants(scored));
-            let missing: Vec<MemoryId> = wanted
-                .map(|scored| scored.id)
-                .filter(|id| !rows.contains_key(id))
-                .collect();
-            if !missing.is_empty() {
-                let stored = self.store.memories(owner, &missing).await?;
-                rows.extend(stored.into_iter().map(|m| (m.id, m)));
-            }
-            for scored in batch {
-                let row = rows.remove(&scored.id);
-                selection.offer(scored, row);
-            }
-        }
-        let mut ranking = selection.finish();
-        ranking.dropped.extend(search.dropped);
-        Ok(ranking)
     }
 
     async fn preferences(
@@ -334,5 +333,75 @@ impl Recall {
             token_budget,
             self.counter.as_ref(),
         ))
+    }
+}
+
+/// Chooses what is told. Rows are read as they are wanted: first as many as may be told, then more in the place of those that were not.
+async fn choose(
+    found: Vec<Scored>,
+    mut selection: Selection<'_>,
+    top_k: usize,
+    mut rows: Rows<'_>,
+) -> Result<Ranking, StoreError> {
+    let mut found = found.into_iter();
+    loop {
+        let batch: Vec<Scored> = found.by_ref().take(top_k + SPARE).collect();
+        if batch.is_empty() {
+            break;
+        }
+        let wanted = batch.iter().filter(|scored| selection.wants(scored));
+        let wanted: Vec<MemoryId> = wanted.map(|scored| scored.id).collect();
+        rows.read(&wanted).await?;
+        for scored in batch {
+            let row = rows.known.remove(&scored.id);
+            selection.offer(scored, row);
+        }
+    }
+    Ok(selection.finish())
+}
+
+/// The rows of what was found, read when they are wanted.
+struct Rows<'s> {
+    store: &'s dyn Store,
+    owner: Owner,
+    known: HashMap<MemoryId, Memory>,
+}
+
+impl<'s> Rows<'s> {
+    /// Those that are not stored, or not as they are to be told, are known already.
+    fn of(store: &'s dyn Store, owner: Owner, fresh: Fresh) -> Self {
+        let unstored = fresh.made.into_iter().chain(fresh.turned);
+        Self {
+            store,
+            owner,
+            known: unstored.map(|memory| (memory.id, memory)).collect(),
+        }
+    }
+
+    /// Those of these that are stored and not known.
+    async fn stored(&self, ids: &[MemoryId]) -> Result<Vec<Memory>, StoreError> {
+        let unknown = ids.iter().filter(|id| !self.known.contains_key(id));
+        let missing: Vec<MemoryId> = unknown.copied().collect();
+        if missing.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.store.memories(self.owner, &missing).await
+    }
+
+    async fn read(&mut self, ids: &[MemoryId]) -> Result<(), StoreError> {
+        let stored = self.stored(ids).await?;
+        self.known.extend(stored.into_iter().map(|m| (m.id, m)));
+        Ok(())
+    }
+
+    /// What these say, and who says it; of those that are still there. Nothing of it is kept: it may be forgotten before it is told.
+    async fn texts(&self, ids: &[MemoryId]) -> Result<Vec<(MemoryId, String)>, StoreError> {
+        let stored = self.stored(ids).await?;
+        let stored: HashMap<MemoryId, Memory> = stored.into_iter().map(|m| (m.id, m)).collect();
+        let rows = ids
+            .iter()
+            .filter_map(|id| self.known.get(id).or_else(|| stored.get(id)));
+        let spoken = rows.map(|m| (m.id, spoken(m.speaker.as_deref(), &m.content).into_owned()));
+        Ok(spoken.collect())
     }
 }

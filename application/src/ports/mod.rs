@@ -18,6 +18,7 @@ pub mod learning;
 pub mod memories;
 pub mod model;
 pub mod owners;
+pub mod reranker;
 pub mod sessions;
 pub mod store;
 pub mod tools;

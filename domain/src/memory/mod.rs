@@ -18,6 +18,7 @@ pub mod lexical;
 pub mod prompt;
 pub mod recall;
 pub mod redaction;
+pub mod rerank;
 pub mod rules;
 pub mod scoring;
 pub mod segment;

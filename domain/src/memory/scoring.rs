@@ -77,7 +77,7 @@ pub fn logistic(x: f64) -> f64 {
 
 /// The parts of a score: enough to compute it again.
 ///
-/// Profile "hybrid" adds its parts (all but `relevance` and `similarity`) up to log-odds, see [`Self::score`].
+/// Profile "hybrid" adds its parts (all but `relevance`, `similarity` and `rerank_score`) up to log-odds, see [`Self::score`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Parts {
     /// How well it fits the query, 0–1: the cosine of the embeddings, or without one BM25 divided by its maximum. Of "hybrid" the latter, which
@@ -125,6 +125,12 @@ pub struct Parts {
     /// What it loses for better ones of its session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diversity: Option<f64>,
+    /// What the place adds or takes away to which a cross-encoder has moved it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rerank: Option<f64>,
+    /// The cross-encoder's own score, on a scale of its own, which does not count by itself (hybrid).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rerank_score: Option<f64>,
     /// The same for all entries: what makes the score of the best one the evidence that the memory answers the question at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<f64>,
@@ -173,6 +179,7 @@ impl Parts {
             self.stated,
             self.question,
             self.diversity,
+            self.rerank,
             self.base,
         ]
         .into_iter()
@@ -198,6 +205,8 @@ impl Parts {
             ("stated", self.stated),
             ("question", self.question),
             ("diversity", self.diversity),
+            ("rerank", self.rerank),
+            ("rerank_score", self.rerank_score),
             ("base", self.base),
             ("decay", self.decay),
             ("use_boost", self.use_boost),

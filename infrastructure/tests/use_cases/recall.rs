@@ -1,16 +1,21 @@
 //! Recall of what was said a moment ago, and of what is not to be told any more.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use async_trait::async_trait;
 use tidemark_application::memory::forget::{Forget, Forgotten};
 use tidemark_application::memory::recall::{Recall, RecallRequest};
 use tidemark_application::memory::remember::{GivenMemory, Remember};
+use tidemark_application::memory::reranking::Reranking;
+use tidemark_application::ports::reranker::{RerankError, Reranker};
 use tidemark_application::settings::RecallSettings;
 use tidemark_domain::ids::MemoryId;
 use tidemark_domain::memory::Memory;
 use tidemark_domain::window::EstimateCounter;
 use tidemark_infrastructure::model::offline::OfflineModel;
 use tidemark_infrastructure::system::{SystemClock, UuidV7};
+use tokio::sync::Notify;
 
 use super::world::World;
 
@@ -23,6 +28,10 @@ struct Recaller {
 
 impl Recaller {
     async fn new() -> Self {
+        Self::with(None).await
+    }
+
+    async fn with(reranking: Option<Reranking>) -> Self {
         let world = World::with(Arc::new(OfflineModel::default())).await;
         let settings = RecallSettings::default();
         let unindexed = settings.unindexed;
@@ -32,7 +41,8 @@ impl Recaller {
                 Arc::new(SystemClock),
                 Arc::new(EstimateCounter),
                 settings,
-            ),
+            )
+            .with_reranking(reranking),
             remember: Remember::new(
                 Arc::clone(&world.store),
                 Arc::new(UuidV7::default()),
@@ -171,4 +181,96 @@ async fn each_request_sees_what_the_one_before_it_has_written() {
     for client in clients.collect::<Vec<_>>() {
         client.await.unwrap();
     }
+}
+
+/// Prefers texts that hold "lamp"; while it is told to, it fails.
+#[derive(Default)]
+struct Lamplighter {
+    fails: Mutex<bool>,
+    asked: Mutex<Vec<Vec<String>>>,
+}
+
+#[async_trait]
+impl Reranker for Lamplighter {
+    async fn rerank(&self, _: &str, texts: &[String]) -> Result<Vec<f64>, RerankError> {
+        self.asked.lock().unwrap().push(texts.to_vec());
+        if *self.fails.lock().unwrap() {
+            return Err(RerankError::Busy);
+        }
+        let score = |text: &String| if text.contains("lamp") { 3.0 } else { -3.0 };
+        Ok(texts.iter().map(score).collect())
+    }
+}
+
+#[tokio::test]
+async fn a_second_opinion_is_asked_of_the_best_alone_and_is_not_missed() {
+    const LAMP: &str = "The lighthouse of Zephyr was painted under a lamp";
+    let reranker = Arc::new(Lamplighter::default());
+    let reranking = Reranking::new(Arc::clone(&reranker) as _, 3, Duration::from_secs(2));
+    let it = Recaller::with(Some(reranking)).await;
+    for content in [
+        "The lighthouse of Zephyr was painted white",
+        "The lighthouse of Zephyr was painted blue before",
+        LAMP,
+        "The lighthouse stands near a shop for lamps",
+    ] {
+        it.remembers(content).await;
+    }
+    let request = RecallRequest {
+        query: "When was the lighthouse of Zephyr painted?".to_owned(),
+        ..RecallRequest::default()
+    };
+    let run = async || {
+        let outcome = it.recall.run(it.world.owner, request.clone()).await;
+        let outcome = outcome.unwrap();
+        let items = outcome.ranking.items.iter();
+        let told: Vec<String> = items.map(|item| item.memory.content.clone()).collect();
+        (told, outcome.degraded)
+    };
+    *reranker.fails.lock().unwrap() = true;
+    let (ours, degraded) = run().await;
+    assert_eq!(degraded, ["rerank"]);
+    *reranker.fails.lock().unwrap() = false;
+    let (told, degraded) = run().await;
+    assert!(degraded.is_empty());
+    assert_ne!(ours[0], LAMP);
+    let rest = ours.iter().filter(|content| *content != LAMP);
+    let expected: Vec<&str> = [LAMP].into_iter().chain(rest.map(String::as_str)).collect();
+    assert_eq!(told, expected);
+    for asked in reranker.asked.lock().unwrap().iter() {
+        assert_eq!(asked[..], ours[..3], "in our order");
+    }
+}
+
+/// Says when it is asked, and answers when it may.
+#[derive(Default)]
+struct Ponderer {
+    asked: Notify,
+    may: Notify,
+}
+
+#[async_trait]
+impl Reranker for Ponderer {
+    async fn rerank(&self, _: &str, texts: &[String]) -> Result<Vec<f64>, RerankError> {
+        self.asked.notify_one();
+        self.may.notified().await;
+        Ok(vec![0.5; texts.len()])
+    }
+}
+
+#[tokio::test]
+async fn what_is_forgotten_while_a_second_opinion_is_thought_about_is_not_told() {
+    let reranker = Arc::new(Ponderer::default());
+    let reranking = Reranking::new(Arc::clone(&reranker) as _, 30, Duration::from_mins(1));
+    let it = Recaller::with(Some(reranking)).await;
+    it.remembers("The code of the harbour gate is known to Nadia")
+        .await;
+    let secret = it.remembers("The code of the harbour gate is blue").await;
+    let (told, ()) = tokio::join!(it.recalls("What is the code of the harbour gate?"), async {
+        reranker.asked.notified().await;
+        assert_eq!(it.forgets(secret).await, Forgotten::Done);
+        reranker.may.notify_one();
+    });
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].content.contains("Nadia"), "{told:?}");
 }

@@ -391,6 +391,38 @@ mod tests {
     }
 
     #[test]
+    fn a_reranker_needs_its_address_and_answers_before_recall_is_given_up() {
+        for (file, told) in [
+            (
+                "[reranker]\nmodel = \"m\"",
+                "reranker.url is unset while reranker.model is set",
+            ),
+            (
+                "[reranker]\napi_key = \"s3cret\"",
+                "reranker.url is unset while reranker.api_key is set",
+            ),
+            (
+                "[reranker]\nurl = \"there\"",
+                "reranker.url is \"there\" in t.toml; allowed: an address",
+            ),
+            (
+                "[reranker]\nurl = \"http://a\"\ntimeout_ms = 2000",
+                "reranker.timeout_ms is 2000; allowed: less than recall.timeout_seconds, which is 2",
+            ),
+            (
+                "[reranker]\nurl = \"http://a\"\ncandidates = 1",
+                "reranker.candidates is 1 in t.toml; allowed: a whole number, 2 to 100",
+            ),
+        ] {
+            let refused = read(file, &[]).unwrap_err();
+            assert!(refused.contains(told), "{refused}");
+            assert!(!refused.contains("s3cret"), "{refused}");
+        }
+        let set = read("", &[("TIDEMARK_RERANKER__URL", "http://127.0.0.1:1")]).unwrap();
+        assert_eq!(set.settings.reranker.candidates, 30);
+    }
+
+    #[test]
     fn the_room_for_an_answer_is_less_than_the_window() {
         let refused = read("[model]\ncontext_tokens = 1024", &[]).unwrap_err();
         assert!(

@@ -95,6 +95,10 @@ tree! {
     /// The embedder that was used before, while memories are embedded anew: questions are embedded by it too, so that what only it has embedded is
     /// found meanwhile. `GET /v1/jobs` shows how far it is; then this section can go.
     previous_embedder: Embedder "previous_embedder";
+    /// A second opinion on the order of what recall found, from a cross-encoder over HTTP: any server with `/rerank` in the form of Jina, Cohere, vLLM,
+    /// Infinity and llama.cpp, or of text-embeddings-inference. It is sent the question and the memories that may be told. Whether anything is told
+    /// is not its to say. Without one, or while it does not answer, recall keeps its own order.
+    reranker: Reranker "reranker";
     /// What the model is told. `{agent}` stands for the agent's name in all texts.
     prompt: Prompt "prompt";
     /// How memories are found.
@@ -129,6 +133,30 @@ impl Embedder {
         ]
         .into_iter()
         .filter_map(|(field, lacks)| lacks.then_some(field))
+    }
+}
+
+impl Reranker {
+    /// What cannot be meant so.
+    fn contradiction(&self, recall: &Recall) -> Option<String> {
+        let idle = [
+            ("model", self.model.is_some()),
+            ("api_key", self.api_key.is_some()),
+        ];
+        if self.url.is_none() {
+            let (field, _) = idle.into_iter().find(|(_, set)| *set)?;
+            return Some(format!(
+                "reranker.url is unset while reranker.{field} is set; allowed: the server's address"
+            ));
+        }
+        // A turn would lose all that is recalled, and not the order alone.
+        let late = self.timeout_ms >= recall.timeout_seconds * 1_000;
+        late.then(|| {
+            format!(
+                "reranker.timeout_ms is {}; allowed: less than recall.timeout_seconds, which is {}",
+                self.timeout_ms, recall.timeout_seconds
+            )
+        })
     }
 }
 
@@ -225,6 +253,22 @@ section! {
         timeout_ms: u64 = 30_000, 100..=600_000;
         /// For "local": how many threads compute.
         threads: usize = 2, 1..=64;
+    }
+}
+
+section! {
+    /// The reranker.
+    Reranker {
+        /// Where the server is, up to `/rerank`.
+        url: Option<HttpUrl> = None;
+        /// The model's name there. A server that has one alone needs none; text-embeddings-inference is to get none.
+        model: Option<String> = None;
+        /// Sent as a bearer token.
+        api_key: Option<Secret> = None;
+        /// The most memories that are judged for a question, the best by recall's own order.
+        candidates: usize = 30, 2..=100;
+        /// How long that may take; then recall goes on without.
+        timeout_ms: u64 = 300, 10..=10_000;
     }
 }
 
@@ -398,6 +442,7 @@ impl Settings {
         {
             wrong.push("embedder.kind is none while previous_embedder.kind is set; allowed: the embedder that takes its place".to_owned());
         }
+        wrong.extend(self.reranker.contradiction(&self.recall));
         wrong
     }
 }
