@@ -166,6 +166,8 @@ pub struct LearningSettings {
     pub max_attempts: i32,
     /// The most messages that one job takes; the rest is a job of its own.
     pub batch: u32,
+    /// How often what has faded is archived (B12); never, when absent.
+    pub fade_every: Option<Duration>,
 }
 
 impl Default for LearningSettings {
@@ -180,6 +182,7 @@ impl Default for LearningSettings {
             poll: Duration::from_secs(1),
             max_attempts: 8,
             batch: 200,
+            fade_every: Some(Duration::from_hours(24)),
         }
     }
 }

@@ -190,6 +190,9 @@ pub struct RecallOptions {
     /// Below this nothing is recalled; 0 switches abstention off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_score: Option<f64>,
+    /// Also tell what has faded and is archived.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub archived: bool,
 }
 
 /// A turn as it is stored.

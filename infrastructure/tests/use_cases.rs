@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod use_cases {
+    pub(crate) mod fading;
     pub(crate) mod recall;
     pub(crate) mod turns;
     pub(crate) mod workers;

@@ -432,6 +432,8 @@ fn learning_settings(settings: &Settings) -> LearningSettings {
         poll: WORK_POLL,
         lease: Duration::from_secs(settings.learning.lease_seconds),
         max_attempts: settings.learning.max_attempts as i32,
+        fade_every: (settings.forgetting.enabled)
+            .then(|| Duration::from_secs(settings.forgetting.interval_seconds)),
         ..LearningSettings::default()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use sqlx::{Connection, PgConnection};
+use sqlx::{Connection, PgConnection, SqliteConnection};
 
 /// The stores of the product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +13,23 @@ pub enum Store {
     Postgres,
     /// A database on the server of `TIDEMARK_TEST_POSTGRES_DURABLE_URL`, which keeps what it has committed.
     PostgresDurable,
+}
+
+impl Store {
+    /// Changes what is kept at `url`, behind the server's back.
+    pub async fn execute(self, url: &str, statements: &str) {
+        if self == Self::Sqlite {
+            let text = sqlx::AssertSqlSafe(statements.to_owned());
+            let mut connection = SqliteConnection::connect(url).await.expect("a connection");
+            sqlx::raw_sql(text)
+                .execute(&mut connection)
+                .await
+                .unwrap_or_else(|error| panic!("{statements}: {error}"));
+            connection.close().await.expect("a connection closes");
+        } else {
+            execute(url, statements).await;
+        }
+    }
 }
 
 /// A store made for one test; a `PostgreSQL` database is dropped with it.

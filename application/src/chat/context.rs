@@ -170,6 +170,7 @@ impl Context<'_> {
                 .map_or(TopK::Auto, |k| TopK::Fixed(k as usize)),
             profile: options.profile,
             min_score: options.min_score,
+            archived: options.archived,
             token_budget: budget.recall,
             session_messages: started.session.message_count,
             in_window: window.messages.iter().map(|m| m.id).collect(),

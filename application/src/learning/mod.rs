@@ -4,6 +4,7 @@ pub mod consolidate;
 pub mod embed;
 pub mod embedding_lane;
 pub mod extract;
+mod fade;
 pub mod index;
 pub mod pending;
 mod sweep;

@@ -13,6 +13,7 @@ use tracing::Instrument;
 use super::consolidate::consolidate;
 use super::embed::{Embedded, embed};
 use super::extract::Extractor;
+use super::fade;
 use super::index::index;
 use super::pending::extract_pending;
 use super::sweep;
@@ -84,6 +85,9 @@ impl Workers {
         });
         self.start_embedding(tasks, shutdown);
         tasks.spawn(sweep::until(self.clone(), shutdown.clone()));
+        if let Some(every) = self.settings.fade_every {
+            tasks.spawn(fade::until(self.clone(), every, shutdown.clone()));
+        }
     }
 
     fn workers_of(&self, lane: Lane) -> usize {
@@ -202,7 +206,8 @@ impl Workers {
         let now = self.clock.now();
         let store = self.store.as_ref();
         if claim.job.kind == JobKind::CountUse {
-            return store.commit_use(claim, now).await.map(|_| ());
+            let change = self.ids.change();
+            return store.commit_use(claim, change, now).await.map(|_| ());
         }
         if claim.job.kind == JobKind::Embed {
             return self.embed(claim).await;

@@ -145,7 +145,7 @@ impl EditMemory {
             return Ok(Vec::new());
         }
         let mut found = echoes(self.store.as_ref(), owner, before).await?;
-        found.retain(|memory| memory.state == State::Current);
+        found.retain(|memory| matches!(memory.state, State::Current | State::Archived));
         Ok(found)
     }
 }

@@ -138,7 +138,7 @@ pub(super) async fn burials(
             .iter()
             .filter(|c| contains(c) || (!contained && tells(&c.content, &memory.content)));
         buried.extend(held.map(|c| (source.message_id, consolidation::identity(c))));
-        if memory.layer == Layer::Episodic {
+        if memory.made_in() == Layer::Episodic {
             let stated = consolidation::said(&message);
             let inside = stated.into_iter().filter(|(_, s)| said.contains(&fold(s)));
             buried.extend(inside.map(|(identity, _)| (source.message_id, identity)));
@@ -177,9 +177,9 @@ pub(super) async fn echoes(
     let contains = |other: &Memory| fold(&other.content).contains(&said);
     let contained = found
         .iter()
-        .any(|other| other.layer == Layer::Episodic && contains(other));
+        .any(|other| other.made_in() == Layer::Episodic && contains(other));
     found.retain(|other| {
-        let echoes = match (memory.layer, other.layer) {
+        let echoes = match (memory.made_in(), other.made_in()) {
             (Layer::Episodic, Layer::Episodic) => false,
             (_, Layer::Episodic) => {
                 contains(other) || (!contained && tells(&other.content, &memory.content))

@@ -14,7 +14,7 @@ use tidemark_domain::memory::recall::{
 use tidemark_domain::memory::rerank::rerank;
 use tidemark_domain::memory::scoring::Profile;
 use tidemark_domain::memory::speakers::query_text;
-use tidemark_domain::memory::{Kind, Memory, Scope};
+use tidemark_domain::memory::{Kind, Layer, Memory, Scope};
 use tidemark_domain::window::TokenCounter;
 
 use super::fresh::{self, Fresh};
@@ -263,6 +263,7 @@ impl Recall {
         let Search { mut found, dropped } = search;
         let best = found.first().map_or(0.0, |scored| scored.score);
         let selection = Selection::new(rules, self.counter.as_ref(), best);
+        let working: BTreeSet<MemoryId> = fresh.made.iter().map(|m| m.id).collect();
         let rows = Rows::of(self.store.as_ref(), owner, fresh);
         let mut degraded = Vec::new();
         if asked.failed {
@@ -284,6 +285,11 @@ impl Recall {
         }
         let mut ranking = choose(found, selection, top_k, rows).await?;
         ranking.dropped.extend(dropped);
+        for item in &mut ranking.items {
+            if working.contains(&item.memory.id) {
+                item.memory.layer = Layer::Working;
+            }
+        }
         Ok(RecallOutcome {
             ranking,
             degraded,

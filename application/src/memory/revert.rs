@@ -105,7 +105,8 @@ impl Revert {
         let touched: Vec<MemoryId> = change.items.iter().map(|item| item.memory).collect();
         let memories = self.store.memories(owner, &touched).await?;
         let later = self.store.later_items(owner, change.id, &touched).await?;
-        let undoing = match undo(change, &memories, &later) {
+        let now = self.clock.now();
+        let undoing = match undo(change, &memories, &later, now) {
             Ok(undoing) => undoing,
             Err(edited) => return Ok(Err(edited)),
         };
@@ -130,7 +131,7 @@ impl Revert {
                 .collect(),
             untaught,
             jobs: embed_job(self.ids.as_ref(), self.embeds && reworded),
-            now: self.clock.now(),
+            now,
         }))
     }
 }

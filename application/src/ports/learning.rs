@@ -50,7 +50,7 @@ pub struct IndexCommit {
     pub now: Timestamp,
 }
 
-/// A present memory that was said again.
+/// A memory that was said again; it is stored as [`said_again`](tidemark_domain::memory::conflict::said_again) says.
 #[derive(Clone, Debug)]
 pub struct Strengthened {
     /// The memory.
@@ -216,6 +216,12 @@ pub trait LearningRepository: Send + Sync + 'static {
         now: Timestamp,
     ) -> StoreResult<()>;
 
-    /// Adds one use to each memory shown in the session's completed turns that were not counted yet, and marks these.
-    async fn commit_use(&self, claim: &ClaimedJob, now: Timestamp) -> Result<u64, JobWriteError>;
+    /// Adds one use to each memory shown in the session's completed turns that were not counted yet, and marks these. What had faded is told
+    /// again ([`revive`](tidemark_domain::memory::forgetting::revive)), as a change with this id.
+    async fn commit_use(
+        &self,
+        claim: &ClaimedJob,
+        change: ChangeId,
+        now: Timestamp,
+    ) -> Result<u64, JobWriteError>;
 }

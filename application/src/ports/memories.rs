@@ -113,7 +113,7 @@ pub struct MemoryFilter {
 /// it changed. Numbers become visible in their order.
 #[async_trait]
 pub trait MemoryRepository: Send + Sync + 'static {
-    /// Stores memories given by a caller, as one change, which has this id. One that only repeats a present one (the same identity, current; with a key, as
+    /// Stores memories given by a caller, as one change, which has this id. One that only repeats a present one (the same identity, current or archived; with a key, as
     /// [`repeated`](tidemark_domain::memory::conflict::repeated) says) is not stored again: the present one is returned in its place, with one more voice. The order is kept.
     /// The jobs, which are of the owner, are enqueued with what is stored.
     async fn remember(
@@ -182,7 +182,7 @@ pub trait MemoryRepository: Send + Sync + 'static {
     async fn memories_from(&self, owner: Owner, messages: &[MessageId])
     -> StoreResult<Vec<Memory>>;
 
-    /// Current semantic memories of these identities, with them.
+    /// Statements of these identities that hold, or did until they were archived, with them.
     async fn memories_by_identity(
         &self,
         owner: Owner,

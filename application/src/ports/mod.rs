@@ -12,6 +12,7 @@ pub mod clock;
 pub mod embedder;
 pub mod embeddings;
 pub mod events;
+pub mod fading;
 pub mod ids;
 pub mod jobs;
 pub mod learning;

@@ -6,6 +6,7 @@ use tidemark_domain::ids::Timestamp;
 
 use super::changes::ChangeRepository;
 use super::embeddings::EmbeddingRepository;
+use super::fading::FadingRepository;
 use super::jobs::JobRepository;
 use super::learning::LearningRepository;
 use super::memories::MemoryRepository;
@@ -87,6 +88,7 @@ pub trait Store:
     + ChangeRepository
     + JobRepository
     + LearningRepository
+    + FadingRepository
     + EmbeddingRepository
     + UserRepository
 {
@@ -100,6 +102,7 @@ impl<T> Store for T where
         + ChangeRepository
         + JobRepository
         + LearningRepository
+        + FadingRepository
         + EmbeddingRepository
         + UserRepository
 {

@@ -33,19 +33,25 @@ pub enum ChangeKind {
     Index,
     /// Messages behind the boundary were taken into semantic memory.
     Consolidation,
+    /// What was not used for long was archived.
+    Archive,
+    /// What was archived was shown again, and holds again by it.
+    Use,
     /// Another change was undone.
     Revert,
 }
 
 impl ChangeKind {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Add,
         Self::Edit,
         Self::Forget,
         Self::Import,
         Self::Index,
         Self::Consolidation,
+        Self::Archive,
+        Self::Use,
         Self::Revert,
     ];
 
@@ -58,6 +64,8 @@ impl ChangeKind {
             Self::Import => "import",
             Self::Index => "index",
             Self::Consolidation => "consolidation",
+            Self::Archive => "archive",
+            Self::Use => "use",
             Self::Revert => "revert",
         }
     }
@@ -91,13 +99,17 @@ pub enum Op {
     Refused,
     /// It holds again, or longer.
     Reopened,
+    /// It had faded, and is told on request alone.
+    Archived,
+    /// It is told again.
+    Restored,
     /// It was removed.
     Removed,
 }
 
 impl Op {
     /// Every outcome.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Created,
         Self::Updated,
         Self::Strengthened,
@@ -105,6 +117,8 @@ impl Op {
         Self::Closed,
         Self::Refused,
         Self::Reopened,
+        Self::Archived,
+        Self::Restored,
         Self::Removed,
     ];
 
@@ -118,6 +132,8 @@ impl Op {
             Self::Closed => "closed",
             Self::Refused => "refused",
             Self::Reopened => "reopened",
+            Self::Archived => "archived",
+            Self::Restored => "restored",
             Self::Removed => "removed",
         }
     }
@@ -130,6 +146,11 @@ impl Op {
     /// Whether it changed what the memory says, so that an earlier change cannot be undone any more without losing that.
     fn is_an_edit(self) -> bool {
         matches!(self, Self::Updated | Self::Strengthened)
+    }
+
+    /// Whether it changed only whether the memory is told.
+    fn is_of_standing(self) -> bool {
+        matches!(self, Self::Archived | Self::Restored)
     }
 }
 
@@ -421,12 +442,18 @@ pub struct Undoing {
     pub restored: Vec<(Memory, Memory)>,
 }
 
-/// How a change is undone, given the memories that it touched as they are now (without those that are gone) and the items of later changes
-/// that still stand. What was made is removed; what was edited or said again gets its values back; what a key decides follows by itself.
+/// How a change is undone at a time, given the memories that it touched as they are now (without those that are gone) and the items of later
+/// changes that still stand. What was made is removed; what was edited or said again gets its values back; what a key decides follows by itself;
+/// what was archived is told again, and fades anew, unless it is no longer archived anyway.
 ///
 /// # Errors
 /// The memories that were edited since: to undo the change would undo that too. Nothing is to be undone then.
-pub fn undo(change: &Change, now: &[Memory], later: &[Item]) -> Result<Undoing, Vec<MemoryId>> {
+pub fn undo(
+    change: &Change,
+    now: &[Memory],
+    later: &[Item],
+    at: Timestamp,
+) -> Result<Undoing, Vec<MemoryId>> {
     let now: BTreeMap<MemoryId, &Memory> = now.iter().map(|m| (m.id, m)).collect();
     // An import is undone by withdrawing its messages: what else says the same stays.
     let stands_against = |op: Op| match change.kind {
@@ -444,6 +471,13 @@ pub fn undo(change: &Change, now: &[Memory], later: &[Item]) -> Result<Undoing, 
         let Some(memory) = now.get(&item.memory) else {
             continue;
         };
+        if item.op.is_of_standing() {
+            let stood = stood_before(memory, item, at);
+            undoing
+                .restored
+                .extend(stood.map(|stood| ((*memory).clone(), stood)));
+            continue;
+        }
         let decided_by_key = !item.op.is_an_edit() && item.op != Op::Created && !ended_apart(item);
         if decided_by_key {
             continue;
@@ -462,6 +496,29 @@ pub fn undo(change: &Change, now: &[Memory], later: &[Item]) -> Result<Undoing, 
     } else {
         Err(conflicts)
     }
+}
+
+/// A memory as it stood before an item archived or restored it; none when it stands otherwise by now.
+fn stood_before(memory: &Memory, item: &Item, at: Timestamp) -> Option<Memory> {
+    let now = values(memory);
+    let of_standing = |values: &Values| -> Values {
+        let named = ["state", "layer"].into_iter();
+        named
+            .filter_map(|name| Some((name.to_owned(), values.get(name)?.clone())))
+            .collect()
+    };
+    let (was, is) = (of_standing(&item.before), of_standing(&item.after));
+    if was.is_empty() || is.iter().any(|(name, value)| now.get(name) != Some(value)) {
+        return None;
+    }
+    let mut kept = item.clone();
+    kept.before = was;
+    let mut old = before(memory, &kept);
+    old.version = memory.version + 1;
+    if item.op == Op::Archived {
+        old.last_access = memory.last_access.max(at);
+    }
+    Some(old)
 }
 
 /// Whether an item ended a memory otherwise than by what is said of its key: as the echo of one that was edited.
@@ -556,6 +613,15 @@ pub fn echoed(echo: &Memory, edited: &Memory, now: Timestamp) -> Option<(Memory,
     ended.version += 1;
     let item = Item::changed(echo, &ended, Op::Closed);
     Some((ended, item))
+}
+
+/// A memory that has faded, archived; and what is kept of it.
+pub fn faded(memory: &Memory) -> (Memory, Item) {
+    let mut archived = memory.clone();
+    forgetting::archive(&mut archived);
+    archived.version += 1;
+    let item = Item::changed(memory, &archived, Op::Archived);
+    (archived, item)
 }
 
 /// The new version of a memory. Whoever words it anew, or confirms one that waited for it, vouches for it: it is then believed like the

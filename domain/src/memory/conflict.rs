@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::analysis::normalise;
 use super::consolidation::strengthen;
 use super::rules;
-use super::{Memory, State, Trust};
+use super::{Layer, Memory, State, Trust, forgetting};
 use crate::ids::{MemoryId, Timestamp};
 
 /// What is said of a key, normalised.
@@ -269,7 +269,10 @@ fn judged(line: &[(Claim, &Memory)]) -> Vec<Verdict> {
         .zip(settle(&claims))
         .filter_map(|((claim, memory), standing)| {
             let state = match memory.state {
-                State::Superseded if standing.until.is_none() => State::Current,
+                State::Superseded if standing.until.is_none() => match memory.layer {
+                    Layer::Archival => State::Archived,
+                    _ => State::Current,
+                },
                 _ if standing.by.is_some() => State::Superseded,
                 state => state,
             };
@@ -332,11 +335,15 @@ impl Touched {
 }
 
 /// A memory that a caller gives once more; none when that changes nothing. What was learned from messages has one more voice now; to give
-/// twice what was given is no more than to give it once. What is said to have held earlier holds since then.
+/// twice what was given is no more than to give it once, unless it was archived meanwhile: then it is back. What is said to have held earlier
+/// holds since then.
 pub fn voiced(known: &Memory, again: &Memory) -> Option<Memory> {
     let mut voiced = known.clone();
     if !known.sources.is_empty() {
-        voiced.confidence = strengthen(known.confidence);
+        voiced = said_again(known, strengthen(known.confidence), again.created_at);
+        voiced.version = known.version;
+    } else if known.state == State::Archived {
+        forgetting::restore(&mut voiced, again.created_at);
     }
     if known.key.is_some() {
         voiced.valid_from = known.valid_from.min(again.valid_from);
@@ -348,7 +355,19 @@ pub fn voiced(known: &Memory, again: &Memory) -> Option<Memory> {
     Some(voiced)
 }
 
-/// The memory that a new one would only repeat: of the same layer, words and speaker, and holding without a break until the new one would.
+/// A memory that was said once more, at this time, and is as sure as that now: to say it is to use it, and brings back what was archived.
+pub fn said_again(known: &Memory, confidence: f64, now: Timestamp) -> Memory {
+    let mut said = known.clone();
+    said.confidence = confidence;
+    if known.state == State::Archived {
+        forgetting::restore(&mut said, now);
+    }
+    said.last_access = known.last_access.max(now);
+    said.version += 1;
+    said
+}
+
+/// The memory that a new one would only repeat: made in the same layer, of the same words and speaker, and holding without a break until the new one would.
 /// `line` is all that is said of its key, or at least all of it that did not end before the new one begins.
 pub fn repeated<'m>(line: &'m [Memory], new: &Memory) -> Option<&'m Memory> {
     let identity = super::consolidation::identity(new);
@@ -365,11 +384,12 @@ pub fn repeated<'m>(line: &'m [Memory], new: &Memory) -> Option<&'m Memory> {
         .zip(&standings)
         .filter(|(_, standing)| standing.run == run)
         .map(|((_, memory), _)| *memory)
-        .find(|memory| {
-            memory.layer == new.layer
+        .filter(|memory| {
+            memory.made_in() == new.layer
                 && memory.trust == new.trust
                 && super::consolidation::identity(memory) == identity
         })
+        .min_by_key(|memory| memory.state == State::Archived)
 }
 
 /// Whether one of several new memories with keys would only repeat one that is stored. `stored` is all that is said of their keys.

@@ -86,7 +86,8 @@ pub fn touched(messages: &[Message]) -> Option<Touched> {
 }
 
 /// Takes messages into semantic memory: each statement of the person becomes one memory, and one that is known gets a source and
-/// confidence instead of a second row. `existing` are the owner's semantic memories by identity, of which only current ones are strengthened;
+/// confidence instead of a second row. `existing` are the owner's semantic memories by identity, of which those are strengthened that are current
+/// or archived;
 /// `told` is all that is known of the keys of the messages ([`touched`]).
 ///
 /// What is said of a key is known if a semantic memory says the same of it and holds without a break until the message: a budget that goes
@@ -102,11 +103,16 @@ pub fn consolidate(
     now: Timestamp,
     new_id: &mut dyn FnMut() -> MemoryId,
 ) -> Consolidated {
-    let known: BTreeMap<&str, &Memory> = existing
+    let mut known: BTreeMap<&str, &Memory> = BTreeMap::new();
+    for (identity, memory) in existing
         .iter()
-        .filter(|(_, memory)| memory.state == State::Current && memory.layer == Layer::Semantic)
-        .map(|(identity, memory)| (identity.as_str(), memory))
-        .collect();
+        .filter(|(_, memory)| can_be_repeated(memory))
+    {
+        let known = known.entry(identity).or_insert(memory);
+        if known.state == State::Archived {
+            *known = memory;
+        }
+    }
     // All that is said of each key, stored or made.
     let mut lines: BTreeMap<Option<String>, Vec<Memory>> = BTreeMap::new();
     for memory in told {
@@ -145,6 +151,11 @@ pub fn consolidate(
         }
     }
     out
+}
+
+/// Whether to say the same is to say this memory again: a statement that holds, or did until it was archived.
+pub fn can_be_repeated(memory: &Memory) -> bool {
+    matches!(memory.state, State::Current | State::Archived) && memory.made_in() == Layer::Semantic
 }
 
 fn strengthen_made(id: MemoryId, source: Source, made: &mut [Memory]) {
@@ -290,6 +301,34 @@ mod tests {
         assert_eq!(both.len(), 1);
         assert_eq!(both[0].sources, [source(&first), source(&second)]);
         assert!((both[0].confidence - 0.9).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_was_archived_is_strengthened_when_it_is_said_again_but_no_chunk_is() {
+        let first = message(1, Role::User, "I prefer answers as tables.");
+        let second = message(9, Role::User, "I prefer answers as tables.");
+        let mut known = run(std::slice::from_ref(&first), &[]).new;
+        // No chunk of that message has such an id.
+        known[0].id = MemoryId(Uuid::from_u128(u128::MAX));
+        super::super::forgetting::archive(&mut known[0]);
+        let out = run(std::slice::from_ref(&second), &known);
+        assert_eq!(out.new, []);
+        assert_eq!(out.strengthened[0].0, known[0].id);
+        // The one that holds, if there is one.
+        let mut both = known.clone();
+        both.insert(
+            0,
+            Memory {
+                id: MemoryId(Uuid::from_u128(70)),
+                ..run(std::slice::from_ref(&first), &[]).new.remove(0)
+            },
+        );
+        let out = run(std::slice::from_ref(&second), &both);
+        assert_eq!(out.strengthened[0].0, both[0].id);
+        let mut chunk = known.remove(0);
+        chunk.id = super::super::chunk_id(first.id, 0);
+        let out = run(std::slice::from_ref(&second), &[chunk]);
+        assert_eq!((out.new.len(), out.strengthened.len()), (1, 0));
     }
 
     #[test]

@@ -21,8 +21,9 @@ pub const MOST_USES: i64 = 9;
 fn first_half_life(memory: &Memory) -> f64 {
     let by_layer = match memory.layer {
         Layer::Working => 7.0,
-        Layer::Episodic => 90.0,
-        Layer::Semantic | Layer::Archival => 180.0,
+        // What is archived does not grow surer by it.
+        Layer::Episodic | Layer::Archival => 90.0,
+        Layer::Semantic => 180.0,
     };
     match memory.kind {
         Kind::TemporaryState => f64::min(by_layer, 30.0),
@@ -54,9 +55,11 @@ pub fn never_fades(memory: &Memory) -> bool {
     memory.pinned || (memory.trust == Trust::User && stated)
 }
 
-/// When a memory's confidence comes to [`FLOOR`], if it is not used again; none for what never fades, or is not current.
+/// When a memory's confidence comes to [`FLOOR`], if it is not used again, in whatever state it is; none for what never fades.
+///
+/// Use, repetition and a person's wish only put it off, so whoever keeps it may be late in noticing them.
 pub fn fades_at(memory: &Memory) -> Option<Timestamp> {
-    if never_fades(memory) || memory.state != State::Current {
+    if never_fades(memory) {
         return None;
     }
     let half_lives = (memory.confidence / FLOOR).log2().max(0.0);
@@ -73,13 +76,13 @@ pub enum Fate {
     Archive,
     /// It was used since: look again then.
     Later(Timestamp),
-    /// It does not fade any more.
+    /// It does not fade, or is not current.
     Keep,
 }
 
 /// The fate of a memory at a time.
 pub fn fate(memory: &Memory, now: Timestamp) -> Fate {
-    match fades_at(memory) {
+    match fades_at(memory).filter(|_| memory.state == State::Current) {
         None => Fate::Keep,
         Some(at) if at <= now => Fate::Archive,
         Some(at) => Fate::Later(at),
@@ -101,10 +104,28 @@ pub fn restore(memory: &mut Memory, now: Timestamp) {
     memory.last_access = now;
 }
 
+/// An archived memory that a turn has shown, which is shown on request alone: it is what it was before, and the time counts as use. None for what
+/// is not archived, and for what was archived before it had faded: that was a person's wish, and is left to that person.
+pub fn revive(memory: &Memory, now: Timestamp) -> Option<Memory> {
+    if memory.state != State::Archived {
+        return None;
+    }
+    let mut revived = memory.clone();
+    revived.layer = memory.made_in();
+    fades_at(&revived).filter(|at| *at <= now)?;
+    revived.state = State::Current;
+    revived.last_access = now;
+    revived.version += 1;
+    Some(revived)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{day, memory};
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::super::chunk_id;
+    use super::super::testing::{day, memory, message, source};
     use super::*;
+    use crate::session::Role;
     use proptest::prelude::*;
 
     fn chunk() -> Memory {
@@ -178,13 +199,43 @@ mod tests {
         let mut memory = chunk();
         memory.trust = Trust::Assistant;
         archive(&mut memory);
-        assert_eq!(fades_at(&memory), None);
+        assert_eq!(fate(&memory, after(100_000)), Fate::Keep);
         restore(&mut memory, after(200));
         assert_eq!(
             (memory.state, memory.layer),
             (State::Current, Layer::Semantic)
         );
         assert!(fades_at(&memory) > Some(after(200)));
+    }
+
+    #[test]
+    fn what_has_faded_and_is_shown_on_request_is_what_it_was_and_lasts_longer() {
+        let said = message(1, Role::User, "We went hiking");
+        let mut faded = Memory {
+            id: chunk_id(said.id, 0),
+            sources: vec![source(&said)],
+            ..chunk()
+        };
+        archive(&mut faded);
+        assert!(confidence_at(&faded, after(180)) <= FLOOR);
+        let revived = revive(&faded, after(200)).unwrap();
+        assert_eq!(
+            (revived.state, revived.layer, revived.version),
+            (State::Current, Layer::Episodic, 2)
+        );
+        assert!(fades_at(&revived) >= Some(after(380)));
+        assert_eq!(revive(&revived, after(400)), None);
+    }
+
+    #[test]
+    fn what_a_person_archived_is_not_brought_back_by_being_shown() {
+        let mut by_hand = chunk();
+        by_hand.trust = Trust::Assistant;
+        archive(&mut by_hand);
+        assert_eq!(revive(&by_hand, after(10)), None);
+        let mut stated = memory(1, "Our budget is 300k");
+        archive(&mut stated);
+        assert_eq!(revive(&stated, after(10_000)), None);
     }
 
     proptest! {

@@ -84,7 +84,7 @@ names!(
 names!(
     /// How far a memory is from what was said.
     Layer {
-        /// Of the task in progress.
+        /// Said a moment ago and not indexed yet.
         Working => "working",
         /// A verbatim chunk of one message.
         Episodic => "episodic",
@@ -201,10 +201,31 @@ pub struct Memory {
     pub created_at: Timestamp,
     /// How often it was shown in a committed turn.
     pub access_count: i64,
-    /// When it was last shown, or stored.
+    /// When it was last shown, said again, or stored.
     pub last_access: Timestamp,
     /// Rises with every change; the entity tag.
     pub version: i64,
+}
+
+impl Memory {
+    /// The layer that it was made in: archiving changes neither what a memory is nor where it comes from.
+    pub fn made_in(&self) -> Layer {
+        made_in(self.layer, self.id, &self.sources)
+    }
+}
+
+/// The layer that a memory with this layer, id and sources was made in. Of what is archived the id tells: a chunk has the first half of its
+/// message's ([`chunk_id`]).
+pub fn made_in(layer: Layer, id: MemoryId, sources: &[Source]) -> Layer {
+    match (layer, sources) {
+        (Layer::Archival, [source])
+            if id.0.as_bytes()[..8] == source.message_id.0.as_bytes()[..8] =>
+        {
+            Layer::Episodic
+        }
+        (Layer::Archival, _) => Layer::Semantic,
+        (layer, _) => layer,
+    }
 }
 
 /// Since when a statement of a message holds: from the message's time on, and of several about the same thing each a microsecond (the
@@ -245,6 +266,27 @@ mod tests {
             chunk_id(message, 3).0.as_bytes()[..8],
             message.0.as_bytes()[..8]
         );
+    }
+
+    #[test]
+    fn what_is_archived_is_known_by_its_id_as_the_chunk_or_the_statement_that_it_was() {
+        use super::testing::{memory, message, source};
+        let said = message(1, crate::session::Role::User, "We went hiking");
+        let mut chunk = memory(1, "We went hiking");
+        chunk.id = chunk_id(said.id, 2);
+        chunk.sources = vec![source(&said)];
+        chunk.layer = Layer::Archival;
+        assert_eq!(chunk.made_in(), Layer::Episodic);
+        let mut statement = chunk.clone();
+        statement.id = MemoryId(Uuid::from_u128(u128::MAX));
+        assert_eq!(statement.made_in(), Layer::Semantic);
+        let mut given = chunk.clone();
+        given.sources.clear();
+        assert_eq!(given.made_in(), Layer::Semantic);
+        for layer in [Layer::Working, Layer::Episodic, Layer::Semantic] {
+            chunk.layer = layer;
+            assert_eq!(chunk.made_in(), layer);
+        }
     }
 
     #[test]

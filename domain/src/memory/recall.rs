@@ -124,17 +124,18 @@ impl Moment {
         let ended_by = |at| standing.valid_to.is_some_and(|end| end <= at);
         let faded = standing.state == State::Archived || standing.layer == Layer::Archival;
         let holds = match self.as_of {
-            _ if faded && !self.archived => false,
             _ if standing.state == State::Quarantined => false,
             None => standing.state != State::Superseded && !ended_by(self.now),
             Some(then) => standing.valid_from <= then && !ended_by(then),
         };
         if standing.expires_at.is_some_and(|at| at <= self.now) {
             Some(DropReason::Expired)
-        } else if holds {
-            None
-        } else {
+        } else if !holds {
             Some(DropReason::NotCurrent)
+        } else if faded && !self.archived {
+            Some(DropReason::Archived)
+        } else {
+            None
         }
     }
 }
@@ -191,8 +192,10 @@ pub enum DropReason {
     BeyondTopK,
     /// It did not fit the room that was left.
     OverBudget,
-    /// It is superseded, archived or waits for confirmation.
+    /// It is superseded or waits for confirmation.
     NotCurrent,
+    /// It is archived, and what is archived was not asked for.
+    Archived,
     /// Its time is over.
     Expired,
     /// The request is limited to other scopes.
@@ -213,6 +216,7 @@ impl DropReason {
             Self::BeyondTopK => "beyond_top_k",
             Self::OverBudget => "over_budget",
             Self::NotCurrent => "not_current",
+            Self::Archived => "archived",
             Self::Expired => "expired",
             Self::OtherScope => "other_scope",
             Self::InProfile => "in_profile",

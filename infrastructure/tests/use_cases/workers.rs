@@ -1,7 +1,7 @@
 //! Derived work that fails.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tidemark_application::ports::clock::Clock as _;
@@ -16,13 +16,14 @@ use uuid::Uuid;
 
 use super::world::World;
 
-/// A defect in whatever needs more than one new id: a consolidation that makes a memory. Indexing, which is due before it, needs one.
+/// A defect in whatever needs many new ids: a consolidation that makes a memory. Indexing and the count of uses, which are due before it, need one
+/// each.
 #[derive(Default)]
-struct OneId(AtomicBool);
+struct FewIds(AtomicUsize);
 
-impl Ids for OneId {
+impl Ids for FewIds {
     fn uuid(&self) -> Uuid {
-        assert!(!self.0.swap(true, Ordering::Relaxed), "a defect");
+        assert!(self.0.fetch_add(1, Ordering::Relaxed) < 2, "a defect");
         UuidV7::default().uuid()
     }
 }
@@ -88,7 +89,7 @@ async fn consolidated(world: &World) -> bool {
 #[tokio::test]
 async fn derived_work_that_dies_is_given_up_and_kept_for_a_person_and_the_answer_stands() {
     let world = due().await;
-    drain(&world, Arc::new(OneId::default()), 1).await;
+    drain(&world, Arc::new(FewIds::default()), 1).await;
     let failed = jobs(&world, JobState::Failed).await;
     assert_eq!(failed.len(), 1, "{failed:?}");
     assert_eq!(failed[0].kind, JobKind::Consolidate);
@@ -121,7 +122,7 @@ async fn derived_work_that_dies_is_given_up_and_kept_for_a_person_and_the_answer
 #[tokio::test]
 async fn work_that_failed_once_waits_before_it_is_tried_again() {
     let world = due().await;
-    drain(&world, Arc::new(OneId::default()), 3).await;
+    drain(&world, Arc::new(FewIds::default()), 3).await;
     let pending = jobs(&world, JobState::Pending).await;
     assert_eq!(pending.len(), 1, "{pending:?}");
     assert_eq!(pending[0].attempts, 1);

@@ -107,6 +107,9 @@ tree! {
     learning: Learning "learning";
     /// How a model extracts facts from what is consolidated, beside the rules. Without a model the rules are alone.
     extraction: Extraction "extraction";
+    /// Forgetting over time. A memory that was neither shown in an answer nor said again for long is archived: kept, searchable on request, and
+    /// told again once it is shown or said again. What a person has stated or wishes, and what is pinned, is never archived so.
+    forgetting: Forgetting "forgetting";
     /// How turns run.
     turn: Turn "turn";
     /// Streams of events.
@@ -322,6 +325,16 @@ section! {
         lease_seconds: u64 = 60, 2..=3_600;
         /// How often work is tried before it is failed and waits for a person.
         max_attempts: u32 = 8, 1..=100;
+    }
+}
+
+section! {
+    /// Forgetting over time.
+    Forgetting {
+        /// Whether anything is archived by itself.
+        enabled: bool = true;
+        /// How often is looked for what has faded. It takes months to fade, so there is no hurry; the first look is within a minute after the start.
+        interval_seconds: u64 = DAY, 1..=DAY;
     }
 }
 

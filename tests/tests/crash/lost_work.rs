@@ -42,9 +42,9 @@ async fn a_lost_job_of_any_kind_is_found(store: Store) {
     let line = Line::to(server.client());
     for kind in ["none", "index", "consolidate", "count_use"] {
         let [make, unmake] = losing(store, kind);
-        execute(store, server.store_url(), make).await;
+        store.execute(server.store_url(), &make).await;
         let found = found_after_a_turn(&line, kind).await;
-        execute(store, server.store_url(), unmake).await;
+        store.execute(server.store_url(), &unmake).await;
         let kinds: Vec<&str> = found
             .iter()
             .filter_map(|finding| finding.split(':').next())
@@ -80,25 +80,6 @@ async fn found_after_a_turn(line: &Line, kind: &str) -> Vec<String> {
     let mut found = shown.miscounted(&client).await;
     found.extend(derived::missing(&client, &place.session, &[&seen], THRESHOLD).await);
     found
-}
-
-async fn execute(store: Store, url: &str, statements: String) {
-    let statements = sqlx::raw_sql(sqlx::AssertSqlSafe(statements));
-    if store == Store::Sqlite {
-        let mut connection = SqliteConnection::connect(url).await.expect("a connection");
-        statements
-            .execute(&mut connection)
-            .await
-            .expect("it is done");
-        connection.close().await.expect("an end");
-    } else {
-        let mut connection = PgConnection::connect(url).await.expect("a connection");
-        statements
-            .execute(&mut connection)
-            .await
-            .expect("it is done");
-        connection.close().await.expect("an end");
-    }
 }
 
 /// How much derived work waits in a store whose server is down.

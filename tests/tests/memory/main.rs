@@ -10,6 +10,7 @@
 mod change;
 mod consolidation;
 mod extraction;
+mod fading;
 mod forgetting;
 mod learning;
 mod offline;

@@ -74,6 +74,7 @@ fn what_was_made_is_removed_and_what_was_edited_gets_its_values_back() {
         &change(vec![Item::created(&made), item]),
         &[made.clone(), new.clone()],
         &[],
+        day(9),
     )
     .unwrap();
     assert_eq!(undoing.removed, [made]);
@@ -91,7 +92,12 @@ fn what_was_edited_since_is_not_overwritten_and_nothing_else_is_undone_then() {
     let later = [Item::changed(&made, &edited, Op::Updated)];
     let items = vec![Item::created(&made), Item::created(&other)];
     assert_eq!(
-        undo(&change(items.clone()), &[edited, other.clone()], &later),
+        undo(
+            &change(items.clone()),
+            &[edited, other.clone()],
+            &later,
+            day(9)
+        ),
         Err(vec![made.id])
     );
     // That a newer one took its place is no edit.
@@ -99,7 +105,13 @@ fn what_was_edited_since_is_not_overwritten_and_nothing_else_is_undone_then() {
     closed.state = State::Superseded;
     closed.valid_to = Some(day(4));
     let later = [Item::changed(&made, &closed, Op::Superseded)];
-    let undoing = undo(&change(items), &[closed.clone(), other.clone()], &later).unwrap();
+    let undoing = undo(
+        &change(items),
+        &[closed.clone(), other.clone()],
+        &later,
+        day(9),
+    )
+    .unwrap();
     assert_eq!(undoing.removed, [closed, other]);
 }
 
@@ -107,7 +119,7 @@ fn what_was_edited_since_is_not_overwritten_and_nothing_else_is_undone_then() {
 fn what_is_gone_needs_no_undoing() {
     let made = memory(1, "Our budget is 300k");
     assert_eq!(
-        undo(&change(vec![Item::created(&made)]), &[], &[]),
+        undo(&change(vec![Item::created(&made)]), &[], &[], day(9)),
         Ok(Undoing::default())
     );
 }
@@ -125,7 +137,7 @@ fn a_voice_that_was_added_is_taken_back_and_later_losses_stay_lost() {
     let item = Item::changed(&old, &strong, Op::Strengthened);
     // The second message was withdrawn meanwhile.
     strong.sources.remove(1);
-    let undoing = undo(&change(vec![item]), &[strong], &[]).unwrap();
+    let undoing = undo(&change(vec![item]), &[strong], &[], day(9)).unwrap();
     let restored = &undoing.restored[0].1;
     assert_eq!(restored.sources, [said[0]]);
     assert!((restored.confidence - 0.8).abs() < 1e-12);
@@ -180,7 +192,13 @@ fn the_echo_of_what_was_edited_ends_with_it_and_comes_back_with_it() {
         (ended.state, ended.valid_to, ended.superseded_by),
         (State::Superseded, Some(day(5)), None)
     );
-    let undoing = undo(&change(vec![item]), std::slice::from_ref(&ended), &[]).unwrap();
+    let undoing = undo(
+        &change(vec![item]),
+        std::slice::from_ref(&ended),
+        &[],
+        day(9),
+    )
+    .unwrap();
     let restored = &undoing.restored[0].1;
     assert_eq!((restored.state, restored.valid_to), (State::Current, None));
     let keyed = |mut memory: Memory| {
@@ -238,6 +256,49 @@ fn what_a_change_did_to_one_memory_is_one_item() {
     assert_eq!(all[0].after["state"], "superseded");
     assert_eq!((all[1].op, all[1].version), (Op::Created, 2));
     assert!(all[1].before.is_empty());
+}
+
+#[test]
+fn what_was_archived_comes_back_with_its_layer_and_fades_anew() {
+    let mut chunk = memory(1, "We went hiking");
+    chunk.layer = Layer::Episodic;
+    let (archived, item) = faded(&chunk);
+    assert_eq!((item.op, item.version), (Op::Archived, 2));
+    let archival = change(vec![item]);
+    let undoing = undo(&archival, std::slice::from_ref(&archived), &[], day(9)).unwrap();
+    let mut back = chunk;
+    back.version = 3;
+    back.last_access = day(9);
+    assert_eq!(undoing.restored, [(archived.clone(), back)]);
+    assert_eq!(undoing.removed, []);
+    // What a person did with it since stands, and is no reason not to undo the rest.
+    let wish = Revision {
+        content: Some("We went sailing".to_owned()),
+        state: Some(Standing::Current),
+        ..Revision::default()
+    };
+    let wanted = revise(&archived, wish, day(5));
+    let later = [Item::changed(&archived, &wanted, Op::Updated)];
+    let undoing = undo(&archival, &[wanted], &later, day(9)).unwrap();
+    assert_eq!(undoing, Undoing::default());
+}
+
+#[test]
+fn what_has_faded_since_is_no_reason_not_to_undo_what_made_or_changed_it() {
+    let old = memory(1, "The office is in Paris");
+    let revision = Revision {
+        content: Some("The office is in Rome".to_owned()),
+        ..Revision::default()
+    };
+    let new = revise(&old, revision, day(2));
+    let edited = Item::changed(&old, &new, Op::Updated);
+    let (archived, item) = faded(&new);
+    let items = vec![edited, Item::created(&memory(2, "b"))];
+    let now = std::slice::from_ref(&archived);
+    let undoing = undo(&change(items), now, &[item], day(9)).unwrap();
+    let (_, restored) = &undoing.restored[0];
+    assert_eq!(restored.content, old.content);
+    assert_eq!(restored.state, State::Archived);
 }
 
 #[test]

@@ -195,6 +195,61 @@ fn how_a_memory_ended_is_known() {
 }
 
 #[test]
+fn what_was_archived_before_it_was_superseded_is_archived_again_when_it_is_reopened() {
+    let mut old = stated(1, "Our budget is 300k", 1);
+    crate::memory::forgetting::archive(&mut old);
+    old.state = State::Superseded;
+    old.valid_to = Some(day(6));
+    old.superseded_by = Some(MemoryId(Uuid::from_u128(9)));
+    let verdicts = verdicts([&old]);
+    assert_eq!(verdicts.len(), 1);
+    assert_eq!(verdicts[0].outcome, Outcome::Reopened);
+    assert_eq!(verdicts[0].state, State::Archived);
+}
+
+#[test]
+fn what_is_said_again_is_used_and_comes_back_from_the_archive() {
+    let mut known = stated(1, "Our budget is 300k", 1);
+    let said = said_again(&known, 0.9, day(4));
+    assert_eq!((said.confidence, said.last_access), (0.9, day(4)));
+    assert_eq!((said.state, said.version), (State::Current, 2));
+    crate::memory::forgetting::archive(&mut known);
+    let said = said_again(&known, 0.9, day(4));
+    assert_eq!(
+        (said.state, said.layer, said.last_access, said.version),
+        (State::Current, Layer::Semantic, day(4), 2)
+    );
+}
+
+#[test]
+fn what_a_caller_gives_again_comes_back_from_the_archive() {
+    let mut known = stated(1, "Our budget is 300k", 1);
+    let mut again = stated(2, "Our budget is 300k", 4);
+    again.created_at = day(4);
+    assert_eq!(voiced(&known, &again), None);
+    crate::memory::forgetting::archive(&mut known);
+    let voiced = voiced(&known, &again).unwrap();
+    assert_eq!(
+        (
+            voiced.state,
+            voiced.layer,
+            voiced.last_access,
+            voiced.version
+        ),
+        (State::Current, Layer::Semantic, day(4), 2)
+    );
+    // Of two that say the same, the one that is told.
+    let mut told = stated(3, "Our budget is 300k", 2);
+    told.sources.clear();
+    let line = [known.clone(), told.clone()];
+    assert_eq!(repeated(&line, &again).map(|m| m.id), Some(told.id));
+    assert_eq!(
+        repeated(std::slice::from_ref(&known), &again).map(|m| m.id),
+        Some(known.id)
+    );
+}
+
+#[test]
 fn a_repetition_is_known_by_its_words_its_speaker_and_that_it_still_held() {
     let old = stated(1, "Our budget is 300k", 1);
     let new = stated(2, "Our budget is 400k", 5);

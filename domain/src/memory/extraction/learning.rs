@@ -1,7 +1,9 @@
 //! Facts become memories, beside what the rules found in the same messages (B4, B12).
 
 use super::super::analysis::normalise;
-use super::super::consolidation::{Consolidated, identity, strengthen, strengthen_known};
+use super::super::consolidation::{
+    Consolidated, can_be_repeated, identity, strengthen, strengthen_known,
+};
 use super::super::episodic::initial_confidence;
 use super::super::gate::KEEP_FROM;
 use super::super::{Layer, Memory, Source, State, Trust};
@@ -31,11 +33,13 @@ pub fn learn(
     for fact in facts.iter().filter(|f| f.importance >= KEEP_FROM) {
         let new = memory(fact, new_id(), now);
         let identity_of_new = identity(&new);
-        let known = existing.iter().find(|(identity, memory)| {
-            memory.state == State::Current
-                && memory.layer == Layer::Semantic
-                && (*identity == identity_of_new || says_the_same(memory, fact))
-        });
+        let known = existing
+            .iter()
+            .filter(|(identity, memory)| {
+                can_be_repeated(memory)
+                    && (*identity == identity_of_new || says_the_same(memory, fact))
+            })
+            .min_by_key(|(_, memory)| memory.state == State::Archived);
         if let Some((_, known)) = known {
             if fact.trust >= known.trust {
                 for source in &fact.evidence {

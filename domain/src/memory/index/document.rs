@@ -75,13 +75,13 @@ impl Document {
     /// Of a memory: what it says, who said it, and, for an episodic one, the day it was said on, so that a question that names
     /// a person or a day finds it.
     ///
-    /// It depends on content, speaker, layer and `valid_from` alone.
+    /// It depends on content, speaker, the layer that it was made in and `valid_from` alone.
     pub fn of(memory: &Memory) -> Self {
         let mut found = analysis::terms(&memory.content);
         if let Some(speaker) = &memory.speaker {
             found.extend(analysis::terms(speaker));
         }
-        if memory.layer == Layer::Episodic {
+        if memory.made_in() == Layer::Episodic {
             found.extend(analysis::terms(
                 &memory.valid_from.format("%Y-%m-%d").to_string(),
             ));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Document;
 use crate::ids::{MemoryId, SessionId, Timestamp};
 use crate::memory::recall::Standing;
-use crate::memory::{Kind, Layer, Memory, Scope, Source, State, Trust, chunk_id};
+use crate::memory::{Kind, Layer, Memory, Scope, Source, State, Trust, chunk_id, made_in};
 
 /// A memory without its text.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,7 +30,7 @@ pub struct Entry {
     pub confidence: f64,
     /// How often it was shown in a committed turn.
     pub access_count: i64,
-    /// When it was last shown, or stored.
+    /// When it was last shown, said again, or stored.
     pub last_access: Timestamp,
     /// When it was stored.
     pub created_at: Timestamp,
@@ -63,7 +63,9 @@ impl Entry {
     /// The message and the place in it that an episodic memory is a chunk of.
     pub(super) fn place(&self) -> Option<&Source> {
         match &*self.sources {
-            [source] if self.layer == Layer::Episodic => Some(source),
+            [source] if made_in(self.layer, self.id, &self.sources) == Layer::Episodic => {
+                Some(source)
+            }
             _ => None,
         }
     }

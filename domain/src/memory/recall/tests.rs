@@ -251,12 +251,13 @@ fn recency_drops_a_similarity_below_three_quarters_by_the_formula_of_b9() {
 
 #[test]
 fn what_does_not_hold_any_more_is_not_told() {
-    let mut list: Vec<Candidate> = (1..=4)
+    let mut list: Vec<Candidate> = (1..=5)
         .map(|id| candidate(id, &id.to_string(), 0.9))
         .collect();
     list[0].memory.state = State::Superseded;
     list[1].memory.expires_at = Some(day(11));
     list[2].memory.valid_to = Some(day(10));
+    list[4].memory.state = State::Archived;
     let ranking = rank(&list, &rules(Profile::Hybrid, 5), &Words);
     assert_eq!(told(&ranking), [4]);
     assert_eq!(
@@ -264,9 +265,13 @@ fn what_does_not_hold_any_more_is_not_told() {
         [
             (1, DropReason::NotCurrent),
             (2, DropReason::Expired),
-            (3, DropReason::NotCurrent)
+            (3, DropReason::NotCurrent),
+            (5, DropReason::Archived)
         ]
     );
+    let mut on_request = rules(Profile::Hybrid, 5);
+    on_request.moment.archived = true;
+    assert_eq!(told(&rank(&list, &on_request, &Words)), [4, 5]);
 }
 
 #[test]

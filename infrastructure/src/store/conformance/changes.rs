@@ -75,7 +75,7 @@ async fn reversal(w: &World, change: &Change) -> Reversal {
     let touched: Vec<MemoryId> = change.items.iter().map(|item| item.memory).collect();
     let now = w.store.memories(w.owner, &touched).await.unwrap();
     let later = w.store.later_items(w.owner, change.id, &touched).await;
-    let undoing = undo(change, &now, &later.unwrap()).unwrap();
+    let undoing = undo(change, &now, &later.unwrap(), w.now()).unwrap();
     Reversal {
         reverted: change.id,
         change: w.ids.change(),

@@ -130,7 +130,8 @@ pub async fn whatever_writes_memories_is_followed(store: Arc<dyn Store>) {
 
     shows(&w, session, &[&fact, &given]).await;
     let claim = w.claimed(session, JobKind::CountUse).await;
-    w.store.commit_use(&claim, w.now()).await.unwrap();
+    let counted = w.store.commit_use(&claim, w.ids.change(), w.now());
+    counted.await.unwrap();
     check(&w, follower, "count use").await;
     assert_eq!(follower.index.get(fact.id).unwrap().access_count, 1);
 

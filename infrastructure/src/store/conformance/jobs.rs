@@ -127,7 +127,7 @@ pub async fn a_lapsed_claim_is_given_to_another_and_the_first_has_lost(store: Ar
     assert_lost(&w.store.finish_job(&slow).await);
     assert_lost(&w.store.fail_job(&slow, "slow", None).await);
     assert_lost(&w.store.fail_job(&slow, "slow", Some(SHORT)).await);
-    let counted = w.store.commit_use(&slow, w.now()).await;
+    let counted = w.store.commit_use(&slow, w.ids.change(), w.now()).await;
     assert!(matches!(counted, Err(JobWriteError::Lost)), "{counted:?}");
     assert_eq!(w.jobs().await, std::slice::from_ref(&second.job));
     w.store.finish_job(&second).await.unwrap();

@@ -374,7 +374,7 @@ pub async fn a_claim_that_was_lost_applies_nothing(store: Arc<dyn Store>) {
             .await;
         let lost = w.store.commit_consolidation(&stale, commit).await;
         assert!(matches!(lost, Err(JobWriteError::Lost)), "{lost:?}");
-        let lost = w.store.commit_use(&stale, w.now()).await;
+        let lost = w.store.commit_use(&stale, w.ids.change(), w.now()).await;
         assert!(matches!(lost, Err(JobWriteError::Lost)), "{lost:?}");
     }
     assert!(w.memories().await.is_empty());
@@ -429,21 +429,36 @@ pub async fn each_completed_turn_counts_once_for_each_memory_it_showed(store: Ar
 
     let claim = w.claimed(session, JobKind::CountUse).await;
     let now = w.now();
-    assert_eq!(w.store.commit_use(&claim, now).await.unwrap(), 2);
+    assert_eq!(
+        w.store
+            .commit_use(&claim, w.ids.change(), now)
+            .await
+            .unwrap(),
+        2
+    );
     assert_eq!(uses().await, [2, 1, 0]);
     assert_eq!(w.memory_row(a.id).await.unwrap().last_access, now);
     assert!(w.jobs().await.is_empty());
-    let again = w.store.commit_use(&claim, w.now()).await;
+    let again = w.store.commit_use(&claim, w.ids.change(), w.now()).await;
     assert!(matches!(again, Err(JobWriteError::Lost)), "{again:?}");
 
     let claim = w.claimed(session, JobKind::CountUse).await;
-    assert_eq!(w.store.commit_use(&claim, w.now()).await.unwrap(), 0);
+    assert_eq!(
+        w.store
+            .commit_use(&claim, w.ids.change(), w.now())
+            .await
+            .unwrap(),
+        0
+    );
     assert_eq!(uses().await, [2, 1, 0]);
     assert_eq!(w.memory_row(a.id).await.unwrap().last_access, now);
 
     showing(&w, session, &[&b]).await;
     let claim = w.claimed(session, JobKind::CountUse).await;
-    w.store.commit_use(&claim, w.now()).await.unwrap();
+    w.store
+        .commit_use(&claim, w.ids.change(), w.now())
+        .await
+        .unwrap();
     assert_eq!(uses().await, [2, 2, 0]);
 }
 
@@ -463,6 +478,12 @@ pub async fn turns_that_did_not_complete_count_no_use(store: Arc<dyn Store>) {
         w.store.close_turn(started.key, close).await.unwrap();
     }
     let claim = w.claim().await.unwrap();
-    assert_eq!(w.store.commit_use(&claim, w.now()).await.unwrap(), 0);
+    assert_eq!(
+        w.store
+            .commit_use(&claim, w.ids.change(), w.now())
+            .await
+            .unwrap(),
+        0
+    );
     assert_eq!(w.memory_row(a.id).await, Some(a));
 }

@@ -24,6 +24,7 @@ pub mod commit;
 pub mod embeddings;
 pub mod expiry;
 pub mod extraction;
+pub mod fading;
 pub mod forgetting;
 pub mod idempotency;
 pub mod index;
@@ -276,6 +277,20 @@ macro_rules! conformance {
                 what_has_expired_can_be_learned_anew_but_not_said_again
                 what_has_expired_can_neither_be_forgotten_nor_told_again
             }
+            fading {
+                what_has_faded_is_archived_as_one_change
+                what_was_used_since_is_looked_at_again_later
+                what_changed_since_it_was_looked_for_is_decided_on_as_it_is
+                what_may_have_faded_is_told_in_parts_and_of_everybody
+                nobody_archives_memories_of_somebody_else
+                an_import_of_the_past_has_not_faded
+                archiving_is_undone_as_a_whole_and_begins_anew
+                what_has_faded_and_is_shown_in_a_turn_is_told_again
+                what_was_archived_and_is_given_again_is_the_same_memory
+                what_was_archived_and_is_said_again_is_the_same_memory
+                a_chunk_in_the_archive_does_not_stand_in_the_way_of_a_statement
+                replicas_that_sweep_at_once_archive_each_memory_once
+            }
             index {
                 whatever_writes_memories_is_followed
                 a_number_is_raised_for_its_owner_alone
@@ -370,6 +385,7 @@ mod tests {
             include_str!("listing.rs"),
             include_str!("forgetting.rs"),
             include_str!("expiry.rs"),
+            include_str!("fading.rs"),
             include_str!("index.rs"),
             include_str!("embeddings.rs"),
             include_str!("idempotency.rs"),

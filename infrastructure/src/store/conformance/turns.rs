@@ -31,6 +31,7 @@ pub async fn an_accepted_turn_is_queued_and_has_no_message_yet(store: Arc<dyn St
                 top_k: Some(7),
                 profile: Some(Profile::Decay),
                 min_score: Some(0.3),
+                archived: true,
             },
         },
         ..w.turn(session)

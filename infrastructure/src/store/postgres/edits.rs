@@ -8,6 +8,7 @@ use tidemark_domain::ids::{Owner, SessionId, Timestamp};
 use tidemark_domain::memory::Memory;
 use tidemark_domain::memory::change::{Change, ChangeKind, Item, Op};
 use tidemark_domain::memory::conflict::Touched;
+use tidemark_domain::memory::forgetting::fades_at;
 use uuid::Uuid;
 
 use super::changes::Change as Numbered;
@@ -18,7 +19,7 @@ use super::{forget, formers, history, jobs, lines, memories, owners, sessions};
 const REWRITE: &str = "
 UPDATE memories m SET content = $4, identity = $5, identity_hash = sha256(convert_to($5, 'UTF8')), scope = $6, kind = $7, layer = $8, state = $9,
     importance = $10, confidence = $11, trust = $12, pinned = $13, key = $14, valid_from = $15, valid_to = $16, superseded_by = $17,
-    expires_at = $18, last_access = $19, version = $20, terms = $21, change = $22
+    expires_at = $18, last_access = $19, version = $20, terms = $21, change = $22, fades_at = $23
 WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = $3";
 
 const KEEP_SOURCES: &str = "
@@ -71,6 +72,7 @@ async fn rewrite(
         .bind(memory.version)
         .bind(item.document.as_bytes())
         .bind(change.number())
+        .bind(fades_at(memory))
         .execute(tx)
         .await?;
     Ok(())

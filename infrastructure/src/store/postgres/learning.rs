@@ -13,17 +13,18 @@ use tidemark_application::ports::learning::{
 use tidemark_application::ports::memories::IndexedMemory;
 use tidemark_application::ports::store::{StoreError, StoreResult};
 use tidemark_domain::event::RecalledMemory;
-use tidemark_domain::ids::{Owner, SessionId, Timestamp};
+use tidemark_domain::ids::{ChangeId, MemoryId, Owner, SessionId, Timestamp};
+use tidemark_domain::memory::Memory;
 use tidemark_domain::memory::change::{self as domain, ChangeKind, Item, Op};
-use tidemark_domain::memory::conflict::{Touched, repeat_any};
-use tidemark_domain::memory::{Layer, Memory};
+use tidemark_domain::memory::conflict::{Touched, repeat_any, said_again};
+use tidemark_domain::memory::consolidation::identity;
 use tidemark_domain::session::{Message, Session};
 use uuid::Uuid;
 
 use super::changes::Change;
 use super::rows::{MessageRow, SessionRow, message_columns, owned, owned_as, session_columns};
 use super::transaction::Abort;
-use super::{PostgresStore, extraction, forget, history, jobs, lines, memories, sessions};
+use super::{PostgresStore, extraction, fading, forget, history, jobs, lines, memories, sessions};
 
 const SNAPSHOT: &str = concat!(
     "SELECT ",
@@ -53,12 +54,6 @@ const MOVE_INDEX: &str =
 const MOVE_BOUNDARY: &str =
     "UPDATE sessions SET last_consolidated = $4 WHERE tenant_id = $1 AND owner_id = $2 AND id = $3";
 
-const STRENGTHEN: &str = "
-UPDATE memories m SET confidence = n.confidence, version = m.version + 1, change = $6
-FROM unnest($3::uuid[], $4::bigint[], $5::double precision[]) AS n (id, version, confidence)
-WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = n.id AND m.version = n.version
-RETURNING m.id, m.identity";
-
 const MARK_COUNTED: &str = "
 UPDATE turns t SET use_counted = true
 WHERE t.tenant_id = $1 AND t.owner_id = $2 AND t.session_id = $3 AND t.status = 'completed' AND NOT t.use_counted
@@ -76,7 +71,6 @@ pub(super) const STATEMENTS: &[&str] = &[
     TAUGHT,
     MOVE_INDEX,
     MOVE_BOUNDARY,
-    STRENGTHEN,
     MARK_COUNTED,
     COUNT_USE,
 ];
@@ -246,11 +240,11 @@ pub(super) async fn learn(
     tx: &mut PgConnection,
     owner: Owner,
     change: &Change,
-    (new, worded, said_again): (&[IndexedMemory], &[IndexedMemory], &[Strengthened]),
+    (new, worded, strengthened): (&[IndexedMemory], &[IndexedMemory], &[Strengthened]),
     now: Timestamp,
 ) -> Result<Vec<Item>, Abort<JobWriteError>> {
     forget::expire(tx, owner, change, Some(now)).await?;
-    let mut items = strengthen_all(tx, owner, change, said_again, now).await?;
+    let mut items = strengthen_all(tx, owner, change, strengthened, now).await?;
     let mut new = admitted(tx, owner, new).await?;
     new.extend(extraction::admitted(tx, owner, worded).await?);
     let mut said = BTreeSet::new();
@@ -281,9 +275,8 @@ async fn refuse_repetitions(
         check(!repeat_any(&line, &keyed))?;
     }
     let identities: Vec<String> = others.iter().map(|item| item.identity.clone()).collect();
-    let layers = [Layer::Semantic];
-    let present = memories::by_identity(tx, owner, &identities, &layers, Some(now)).await?;
-    check(present.is_empty())
+    let known = memories::known(tx, owner, &identities, Some(now)).await?;
+    check(known.is_empty())
 }
 
 /// Strengthens memories, and tells what became of each.
@@ -291,15 +284,23 @@ async fn strengthen_all(
     tx: &mut PgConnection,
     owner: Owner,
     change: &Change,
-    said_again: &[Strengthened],
+    strengthened: &[Strengthened],
     now: Timestamp,
 ) -> Result<Vec<Item>, Abort<JobWriteError>> {
-    let ids: Vec<Uuid> = said_again.iter().map(|s| s.id.0).collect();
+    let ids: Vec<Uuid> = strengthened.iter().map(|s| s.id.0).collect();
     if ids.is_empty() {
         return Ok(Vec::new());
     }
     let before = memories::by_id(tx, owner, &ids, Some(now)).await?;
-    strengthen(tx, owner, change, said_again).await?;
+    let mut said = Vec::with_capacity(strengthened.len());
+    for again in strengthened {
+        let known = before.iter().find(|memory| memory.id == again.id);
+        let known = known.filter(|memory| memory.version == again.version);
+        let known = known.ok_or(Abort::Decided(JobWriteError::Conflict))?;
+        said.push(said_again(known, again.confidence, now));
+    }
+    fading::put(tx, owner, change, &said).await?;
+    add_sources(tx, owner, &before, strengthened).await?;
     let after = memories::by_id(tx, owner, &ids, Some(now)).await?;
     let changed = after.iter().filter_map(|after| {
         let before = before.iter().find(|before| before.id == after.id)?;
@@ -308,49 +309,44 @@ async fn strengthen_all(
     Ok(changed.collect())
 }
 
-async fn strengthen(
+/// Adds the messages in which memories were said again, but those that were forgotten for what they say.
+async fn add_sources(
     tx: &mut PgConnection,
     owner: Owner,
-    change: &Change,
-    said_again: &[Strengthened],
-) -> Result<(), Abort<JobWriteError>> {
-    let changed: Vec<(Uuid, String)> = owned_as(STRENGTHEN, owner)
-        .bind(said_again.iter().map(|s| s.id.0).collect::<Vec<_>>())
-        .bind(said_again.iter().map(|s| s.version).collect::<Vec<_>>())
-        .bind(said_again.iter().map(|s| s.confidence).collect::<Vec<_>>())
-        .bind(change.number())
-        .fetch_all(&mut *tx)
-        .await?;
-    check(changed.len() == said_again.len())?;
-    let identities: BTreeMap<Uuid, String> = changed.into_iter().collect();
-    let sources: Vec<_> = said_again
+    known: &[Memory],
+    strengthened: &[Strengthened],
+) -> Result<(), sqlx::Error> {
+    let identities: BTreeMap<MemoryId, String> =
+        known.iter().map(|m| (m.id, identity(m))).collect();
+    let sources: Vec<_> = strengthened
         .iter()
         .flat_map(|s| s.sources.iter().map(move |source| (s.id, *source)))
         .collect();
     let pairs: Vec<_> = sources
         .iter()
-        .filter_map(|(id, source)| Some((source.message_id, identities.get(&id.0)?.as_str())))
+        .filter_map(|(id, source)| Some((source.message_id, identities.get(id)?.as_str())))
         .collect();
     let forgotten = forget::forgotten(tx, owner, &pairs).await?;
     let sources = sources
         .into_iter()
         .filter(|(id, source)| {
-            let identity = identities.get(&id.0).cloned().unwrap_or_default();
+            let identity = identities.get(id).cloned().unwrap_or_default();
             !forgotten.contains(&(source.message_id, identity))
         })
         .collect();
-    Ok(memories::add_sources(tx, owner, sources).await?)
+    memories::add_sources(tx, owner, sources).await
 }
 
 async fn commit_use(
     tx: &mut PgConnection,
     claim: &ClaimedJob,
+    id: ChangeId,
     now: Timestamp,
 ) -> Result<u64, Abort<JobWriteError>> {
     let owner = claim.job.owner;
-    take(tx, claim).await?;
+    let session = take(tx, claim).await?.id;
     let turns: Vec<(Json<Vec<RecalledMemory>>,)> = owned_as(MARK_COUNTED, owner)
-        .bind(claim.session().map_err(Abort::Decided)?.0)
+        .bind(session.0)
         .fetch_all(&mut *tx)
         .await?;
     let mut uses: BTreeMap<Uuid, i64> = BTreeMap::new();
@@ -365,13 +361,15 @@ async fn commit_use(
     }
     let change = Change::begin(tx, owner).await?;
     let (ids, counts): (Vec<Uuid>, Vec<i64>) = uses.into_iter().unzip();
+    let shown = memories::by_id(tx, owner, &ids, Some(now)).await?;
     let counted = owned(COUNT_USE, owner)
         .bind(ids)
         .bind(counts)
         .bind(now)
         .bind(change.number())
-        .execute(tx)
+        .execute(&mut *tx)
         .await?;
+    fading::revive(tx, owner, &change, &shown, (id, session), now).await?;
     Ok(counted.rows_affected())
 }
 
@@ -486,10 +484,15 @@ impl LearningRepository for PostgresStore {
             .await
     }
 
-    async fn commit_use(&self, claim: &ClaimedJob, now: Timestamp) -> Result<u64, JobWriteError> {
+    async fn commit_use(
+        &self,
+        claim: &ClaimedJob,
+        change: ChangeId,
+        now: Timestamp,
+    ) -> Result<u64, JobWriteError> {
         self.database
             .write(claim.job.owner.tenant, claim.clone(), move |tx, claim| {
-                Box::pin(commit_use(tx, claim, now))
+                Box::pin(commit_use(tx, claim, change, now))
             })
             .await
     }

@@ -12,7 +12,8 @@ use tidemark_application::ports::store::{Created, Cursor, Idempotency, Page};
 use tidemark_domain::ids::{ChangeId, MemoryId, Owner, Timestamp};
 use tidemark_domain::memory::change::{Change, Item, Op};
 use tidemark_domain::memory::conflict::{Touched, repeated, voiced};
-use tidemark_domain::memory::consolidation::identity;
+use tidemark_domain::memory::consolidation::{can_be_repeated, identity};
+use tidemark_domain::memory::forgetting::fades_at;
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State};
 use uuid::Uuid;
 
@@ -21,7 +22,7 @@ use super::idempotency::{self, Reservation};
 use super::messages::page;
 use super::rows::{MemoryRow, all, memory_columns, owned, owned_as};
 use super::transaction::Abort;
-use super::{forget, history, jobs, lines};
+use super::{fading, forget, history, jobs, lines};
 
 /// Not expired at a time, or by the database's clock when none is given.
 macro_rules! unexpired {
@@ -40,14 +41,14 @@ pub(super) use unexpired;
 const INSERT: &str = "
 INSERT INTO memories (tenant_id, owner_id, id, content, speaker, scope, kind, layer, state, importance, confidence, trust, pinned, key,
     session_id, identity, identity_hash, terms, valid_from, valid_to, superseded_by, expires_at, created_at, access_count, last_access,
-    version, change)
+    version, fades_at, change)
 SELECT $1, $2, n.id, n.content, n.speaker, n.scope, n.kind, n.layer, n.state, n.importance, n.confidence, n.trust, n.pinned, n.key,
     n.session_id, n.identity, sha256(convert_to(n.identity, 'UTF8')), t.terms, n.valid_from, n.valid_to, n.superseded_by, n.expires_at,
-    n.created_at, n.access_count, n.last_access, n.version, $6
+    n.created_at, n.access_count, n.last_access, n.version, n.fades_at, $6
 FROM jsonb_to_recordset($3) AS n (id uuid, content text, speaker text, scope text, kind text, layer text, state text, importance smallint,
     confidence double precision, trust text, pinned boolean, key text, session_id uuid, identity text, valid_from timestamptz,
     valid_to timestamptz, superseded_by uuid, expires_at timestamptz, created_at timestamptz, access_count bigint,
-    last_access timestamptz, version bigint)
+    last_access timestamptz, version bigint, fades_at timestamptz)
 JOIN unnest($4::uuid[], $5::bytea[]) AS t (id, terms) ON t.id = n.id
 WHERE NOT EXISTS (
     SELECT FROM tombstones b
@@ -72,10 +73,10 @@ const BY_ID: &str = concat!(
 const BY_IDENTITY: &str = concat!(
     "SELECT m.identity, ",
     memory_columns!(),
-    " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.state = 'current' AND m.layer = ANY($4)
+    " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.state IN ('current', 'archived') AND m.layer = ANY($4)
         AND m.identity_hash = ANY (ARRAY(SELECT sha256(convert_to(i, 'UTF8')) FROM unnest($3::text[]) i)) AND ",
     unexpired!("$5"),
-    " ORDER BY m.created_at, m.id"
+    " ORDER BY m.state DESC, m.created_at, m.id"
 );
 
 const FROM_MESSAGES: &str = concat!(
@@ -122,17 +123,12 @@ const PREFERENCES: &str = concat!(
       ORDER BY m.valid_from DESC, m.id DESC LIMIT $4"
 );
 
-const VOICE: &str = "
-UPDATE memories m SET confidence = $4, valid_from = $5, version = $6, change = $7
-WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = $3";
-
 /// Planned with the filters and the limit that are given.
 #[cfg(test)]
 pub(super) const WALKS: &[&str] = &[LIST];
 
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[
-    VOICE,
     INSERT,
     ADD_SOURCES,
     BY_ID,
@@ -168,6 +164,7 @@ struct NewRow<'a> {
     access_count: i64,
     last_access: Timestamp,
     version: i64,
+    fades_at: Option<Timestamp>,
 }
 
 impl<'a> From<&'a IndexedMemory> for NewRow<'a> {
@@ -196,6 +193,7 @@ impl<'a> From<&'a IndexedMemory> for NewRow<'a> {
             access_count: memory.access_count,
             last_access: memory.last_access,
             version: memory.version,
+            fades_at: fades_at(memory),
         }
     }
 }
@@ -279,7 +277,7 @@ struct IdentifiedRow {
     memory: MemoryRow,
 }
 
-/// Current memories of these identities in some layers, oldest first.
+/// Memories of these identities in some layers, current or archived: the current ones first, the oldest of each before the others.
 pub(super) async fn by_identity(
     tx: &mut PgConnection,
     owner: Owner,
@@ -301,6 +299,19 @@ pub(super) async fn by_identity(
     rows.into_iter()
         .map(|row| Ok((row.identity, row.memory.try_into()?)))
         .collect()
+}
+
+/// Statements of these identities that are known.
+pub(super) async fn known(
+    tx: &mut PgConnection,
+    owner: Owner,
+    identities: &[String],
+    at: Option<Timestamp>,
+) -> Result<Vec<(String, Memory)>, sqlx::Error> {
+    let layers = [Layer::Semantic, Layer::Archival];
+    let mut known = by_identity(tx, owner, identities, &layers, at).await?;
+    known.retain(|(_, memory)| can_be_repeated(memory));
+    Ok(known)
 }
 
 pub(super) async fn from_messages(
@@ -448,7 +459,7 @@ async fn keep(
             repeated(&known, &item.memory)
         } else {
             known.iter().find(|memory| {
-                memory.layer == item.memory.layer && identity(memory) == item.identity
+                memory.made_in() == item.memory.layer && identity(memory) == item.identity
             })
         };
         let Some(present) = present.cloned() else {
@@ -469,7 +480,7 @@ async fn keep(
     let made = made.filter(|memory| stored.contains(&memory.id.0));
     let mut done: Vec<Item> = made.map(Item::created).collect();
     for (before, after) in voices {
-        voice(tx, owner, change, &after).await?;
+        fading::put(tx, owner, change, std::slice::from_ref(&after)).await?;
         done.push(Item::changed(&before, &after, Op::Strengthened));
     }
     let settled = lines::settle(tx, owner, change, touched, now).await?;
@@ -483,24 +494,6 @@ async fn keep(
         history::record(tx, owner, kept).await?;
     }
     Ok(Kept { ids, as_given })
-}
-
-/// Stores that a memory was said once more.
-async fn voice(
-    tx: &mut PgConnection,
-    owner: Owner,
-    change: &Numbered,
-    memory: &Memory,
-) -> Result<(), sqlx::Error> {
-    owned(VOICE, owner)
-        .bind(memory.id.0)
-        .bind(memory.confidence)
-        .bind(memory.valid_from)
-        .bind(memory.version)
-        .bind(change.number())
-        .execute(tx)
-        .await?;
-    Ok(())
 }
 
 /// The memories in the order of the ids, as often as these name them.

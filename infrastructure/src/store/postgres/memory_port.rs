@@ -8,8 +8,8 @@ use tidemark_application::ports::memories::{
 use tidemark_application::ports::sessions::{CreateError, Updated};
 use tidemark_application::ports::store::{Created, Cursor, Idempotency, Page, StoreResult};
 use tidemark_domain::ids::{ChangeId, MemoryId, MessageId, Owner, Timestamp};
+use tidemark_domain::memory::Memory;
 use tidemark_domain::memory::conflict::Touched;
-use tidemark_domain::memory::{Layer, Memory};
 use tidemark_domain::session::Message;
 use uuid::Uuid;
 
@@ -161,10 +161,7 @@ impl MemoryRepository for PostgresStore {
     ) -> StoreResult<Vec<(String, Memory)>> {
         self.database
             .read(owner.tenant, identities.to_vec(), move |tx, identities| {
-                Box::pin(async move {
-                    let layers = [Layer::Semantic];
-                    Ok(memories::by_identity(tx, owner, identities, &layers, None).await?)
-                })
+                Box::pin(async move { Ok(memories::known(tx, owner, identities, None).await?) })
             })
             .await
     }

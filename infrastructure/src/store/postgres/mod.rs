@@ -13,6 +13,7 @@ mod changes;
 mod edits;
 mod embeddings;
 mod extraction;
+mod fading;
 mod forget;
 mod formers;
 mod history;

@@ -9,19 +9,20 @@ use tidemark_application::ports::learning::{
 };
 use tidemark_application::ports::memories::IndexedMemory;
 use tidemark_application::ports::store::StoreResult;
-use tidemark_domain::ids::{MemoryId, Owner, SessionId, Timestamp};
+use tidemark_domain::ids::{ChangeId, MemoryId, Owner, SessionId, Timestamp};
 use tidemark_domain::memory::Memory;
 use tidemark_domain::memory::change::{self as domain, ChangeKind, Item, Op};
-use tidemark_domain::memory::conflict::{Touched, repeat_any};
+use tidemark_domain::memory::conflict::{Touched, repeat_any, said_again};
+use tidemark_domain::memory::consolidation::identity;
 
 use super::changes::Change;
 use super::errors::store_error;
-use super::memories::lines;
+use super::memories::{lines, memory_columns, unexpired};
 use super::messages::message_columns;
 use super::rows::{self, Row, fingerprint, micros, owned};
 use super::sessions::session_columns;
-use super::statements::statements;
-use super::{SqliteStore, extraction, history, jobs, memories, owners};
+use super::statements::{database_now, statements};
+use super::{SqliteStore, extraction, fading, history, jobs, memories, owners};
 
 statements! {
     /// While a turn runs nobody else appends, so what lies before its first message is closed.
@@ -38,8 +39,6 @@ statements! {
                     WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3 AND indexed_seq = ?4";
     MOVE_BOUNDARY = "UPDATE sessions SET last_consolidated = ?5 \
                      WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3 AND last_consolidated = ?4";
-    STRENGTHEN = "UPDATE memories SET confidence = ?5, version = version + 1, change = ?6 \
-                  WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3 AND version = ?4 RETURNING fingerprint";
     COUNT_USE =
         "WITH used AS MATERIALIZED ( \
              SELECT unhex(replace(r.value ->> 'id', '-', '')) AS id, count(DISTINCT t.id) AS times \
@@ -49,6 +48,12 @@ statements! {
          UPDATE memories SET access_count = access_count + (SELECT times FROM used WHERE used.id = memories.id), \
              last_access = max(last_access, ?4), change = ?5 \
          WHERE tenant_id = ?1 AND owner_id = ?2 AND id IN (SELECT id FROM used)";
+    /// Of what is going to be counted.
+    SHOWN_FROM_THE_ARCHIVE = concat!("SELECT ", memory_columns!(), " FROM ( \
+             SELECT DISTINCT unhex(replace(r.value ->> 'id', '-', '')) AS id FROM turns t, json_each(t.recalled) r \
+             WHERE t.tenant_id = ?1 AND t.owner_id = ?2 AND t.session_id = ?3 AND t.status = 'completed' AND t.use_counted = 0) used \
+         CROSS JOIN memories m ON m.tenant_id = ?1 AND m.owner_id = ?2 AND m.id = used.id \
+         WHERE m.state = 'archived' AND ", unexpired!("?4"));
     MARK_COUNTED = "UPDATE turns SET use_counted = 1 \
                     WHERE tenant_id = ?1 AND owner_id = ?2 AND session_id = ?3 AND status = 'completed' AND use_counted = 0";
 }
@@ -140,23 +145,22 @@ async fn index(
     Ok(())
 }
 
+/// Stores that a memory was said once more. The decision was made on this version of it, or on another one.
 async fn strengthen(
     connection: &mut SqliteConnection,
     owner: Owner,
     change: &Change,
+    known: &Memory,
     strengthened: Strengthened,
+    now: Timestamp,
 ) -> Result<(), JobWriteError> {
-    let row = owned(STRENGTHEN, owner)
-        .bind(strengthened.id.0)
-        .bind(strengthened.version)
-        .bind(strengthened.confidence)
-        .bind(change.number())
-        .fetch_optional(&mut *connection)
-        .await
-        .map_err(store_error)?
-        .ok_or(JobWriteError::Conflict)?;
-    let print: &[u8] = Row::of("memories", &row).get("fingerprint")?;
-    let sources = memories::teaching(connection, owner, print, strengthened.sources).await?;
+    if known.version != strengthened.version {
+        return Err(JobWriteError::Conflict);
+    }
+    let said = said_again(known, strengthened.confidence, now);
+    fading::put(connection, owner, change, &said).await?;
+    let print = fingerprint(&identity(known));
+    let sources = memories::teaching(connection, owner, &print, strengthened.sources).await?;
     Ok(memories::add_sources(connection, owner, strengthened.id, &sources).await?)
 }
 
@@ -196,12 +200,12 @@ async fn admitted(
 pub(super) async fn learn(
     connection: &mut SqliteConnection,
     owner: Owner,
-    (new, worded, said_again): (Vec<IndexedMemory>, Vec<IndexedMemory>, Vec<Strengthened>),
+    (new, worded, strengthened): (Vec<IndexedMemory>, Vec<IndexedMemory>, Vec<Strengthened>),
     now: Timestamp,
 ) -> Result<Vec<Item>, JobWriteError> {
     let change = &Change::begin(connection, owner).await?;
     memories::expire(connection, owner, change, Some(now)).await?;
-    let mut items = strengthen_all(connection, owner, change, said_again, now).await?;
+    let mut items = strengthen_all(connection, owner, change, strengthened, now).await?;
     let mut all = new;
     all.extend(extraction::admitted(connection, owner, worded).await?);
     let new = admitted(connection, owner, all).await?;
@@ -231,7 +235,7 @@ async fn refuse_repetitions(
         None => Vec::new(),
     };
     let moved = repeat_any(&line, &keyed)
-        || memories::any_current(connection, owner, &identities, now).await?;
+        || memories::any_known(connection, owner, &identities, now).await?;
     if moved {
         Err(JobWriteError::Conflict)
     } else {
@@ -244,16 +248,18 @@ async fn strengthen_all(
     connection: &mut SqliteConnection,
     owner: Owner,
     change: &Change,
-    said_again: Vec<Strengthened>,
+    strengthened: Vec<Strengthened>,
     now: Timestamp,
 ) -> Result<Vec<Item>, JobWriteError> {
-    let ids: Vec<MemoryId> = said_again.iter().map(|s| s.id).collect();
+    let ids: Vec<MemoryId> = strengthened.iter().map(|s| s.id).collect();
     if ids.is_empty() {
         return Ok(Vec::new());
     }
     let before = memories::by_ids(&mut *connection, owner, &ids, Some(now)).await?;
-    for strengthened in said_again {
-        strengthen(connection, owner, change, strengthened).await?;
+    for again in strengthened {
+        let known = before.iter().find(|memory| memory.id == again.id);
+        let known = known.ok_or(JobWriteError::Conflict)?;
+        strengthen(connection, owner, change, known, again, now).await?;
     }
     let after = memories::by_ids(&mut *connection, owner, &ids, Some(now)).await?;
     let changed = after.iter().filter_map(|after| {
@@ -289,11 +295,18 @@ async fn consolidate(
 async fn count_use(
     connection: &mut SqliteConnection,
     claim: ClaimedJob,
+    id: ChangeId,
     now: Timestamp,
 ) -> Result<u64, JobWriteError> {
     jobs::finish(connection, &claim).await?;
     let (owner, session) = (claim.job.owner, claim.session()?);
     let change = Change::begin(connection, owner).await?;
+    let archived = owned(SHOWN_FROM_THE_ARCHIVE, owner)
+        .bind(session.0)
+        .bind(micros(now))
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(store_error)?;
     let counted = owned(COUNT_USE, owner)
         .bind(session.0)
         .bind(micros(now))
@@ -303,9 +316,11 @@ async fn count_use(
         .map_err(store_error)?;
     owned(MARK_COUNTED, owner)
         .bind(session.0)
-        .execute(connection)
+        .execute(&mut *connection)
         .await
         .map_err(store_error)?;
+    let archived = memories::read_all(&archived)?;
+    fading::revive(connection, owner, &change, &archived, (id, session), now).await?;
     Ok(counted.rows_affected())
 }
 
@@ -422,10 +437,15 @@ impl LearningRepository for SqliteStore {
             .await
     }
 
-    async fn commit_use(&self, claim: &ClaimedJob, now: Timestamp) -> Result<u64, JobWriteError> {
+    async fn commit_use(
+        &self,
+        claim: &ClaimedJob,
+        change: ChangeId,
+        now: Timestamp,
+    ) -> Result<u64, JobWriteError> {
         let claim = claim.clone();
         self.writer
-            .write(move |c| Box::pin(count_use(c, claim, now)))
+            .write(move |c| Box::pin(count_use(c, claim, change, now)))
             .await
     }
 }

@@ -8,6 +8,7 @@ mod edits;
 mod embeddings;
 mod errors;
 mod extraction;
+mod fading;
 mod history;
 mod idempotency;
 mod jobs;

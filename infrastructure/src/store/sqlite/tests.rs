@@ -160,6 +160,7 @@ fn all_statements() -> Vec<&'static str> {
         edits::STATEMENTS,
         history::STATEMENTS,
         extraction::STATEMENTS,
+        fading::STATEMENTS,
         idempotency::STATEMENTS,
         jobs::STATEMENTS,
         learning::STATEMENTS,

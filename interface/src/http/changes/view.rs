@@ -39,6 +39,10 @@ mirror!(
         Index,
         /// Statements were learned from what was said.
         Consolidation,
+        /// What was not used for long was archived.
+        Archive,
+        /// What was archived was shown in an answer, and is told again.
+        Use,
         /// Another change was undone.
         Revert,
     }
@@ -60,6 +64,10 @@ mirror!(
         Refused,
         /// It holds again, or longer.
         Reopened,
+        /// It had faded, and is told on request alone.
+        Archived,
+        /// It is told again.
+        Restored,
         /// It was removed.
         Removed,
     }

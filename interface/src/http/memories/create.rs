@@ -170,13 +170,15 @@ pub async fn create_memories(
         .run(caller.owner, given, key.with_body(hash))
         .await?
         .value;
+    let now = app.clock.now();
     if listed {
-        let items = kept.into_iter().map(Into::into).collect();
+        let items = kept.into_iter().map(|memory| MemoryView::at(memory, now));
+        let items = items.collect();
         return Ok((StatusCode::CREATED, Json(KeptMemories { items })).into_response());
     }
     let memory = kept.pop().ok_or_else(|| Problem::not_found("memory"))?;
     let location = format!("/v1/memories/{}", memory.id);
-    let mut response = (StatusCode::CREATED, Tagged(memory)).into_response();
+    let mut response = (StatusCode::CREATED, Tagged(memory, now)).into_response();
     if let Ok(location) = HeaderValue::from_str(&location) {
         response.headers_mut().insert(header::LOCATION, location);
     }

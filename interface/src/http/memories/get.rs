@@ -33,6 +33,6 @@ pub async fn get_memory(
         .await?
         .pop();
     found
-        .map(Tagged)
+        .map(|memory| Tagged(memory, app.clock.now()))
         .ok_or_else(|| Problem::not_found("memory"))
 }

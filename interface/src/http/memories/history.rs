@@ -5,7 +5,7 @@ use axum::extract::State;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use tidemark_application::memory::history::{History, Version, history};
-use tidemark_domain::ids::MemoryId;
+use tidemark_domain::ids::{MemoryId, Timestamp};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -34,17 +34,21 @@ pub struct MadeView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = MemoryVersion)]
 pub struct VersionView {
-    /// The memory as it was; its uses and sources as they are, where no change is known to have touched them.
+    /// The memory as it was, with the confidence it got then; its uses and sources as they are, where no change is known to have touched them.
     pub memory: MemoryView,
     /// What made it so; absent for what indexing alone has made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<MadeView>,
 }
 
-impl From<Version> for VersionView {
-    fn from(version: Version) -> Self {
+impl VersionView {
+    /// An earlier version as it was, or the present one as it is at a time.
+    fn of(version: Version, now: Option<Timestamp>) -> Self {
         Self {
-            memory: version.memory.into(),
+            memory: match now {
+                Some(now) => MemoryView::at(version.memory, now),
+                None => MemoryView::stored(version.memory),
+            },
             change: version.made.map(|made| MadeView {
                 id: made.change.0,
                 kind: made.kind.into(),
@@ -70,12 +74,16 @@ pub struct HistoryView {
     pub messages: Vec<MessageView>,
 }
 
-impl From<History> for HistoryView {
-    fn from(history: History) -> Self {
+impl HistoryView {
+    /// With what took its place, and what it took the place of, as they are at a time.
+    fn at(history: History, now: Timestamp) -> Self {
+        let view = |memory| MemoryView::at(memory, now);
         Self {
-            versions: history.versions.into_iter().map(Into::into).collect(),
-            superseded_by: history.superseded_by.map(Into::into),
-            supersedes: history.supersedes.into_iter().map(Into::into).collect(),
+            versions: (history.versions.into_iter().enumerate())
+                .map(|(age, version)| VersionView::of(version, (age == 0).then_some(now)))
+                .collect(),
+            superseded_by: history.superseded_by.map(view),
+            supersedes: history.supersedes.into_iter().map(view).collect(),
             messages: history.messages.into_iter().map(Into::into).collect(),
         }
     }
@@ -103,6 +111,6 @@ pub async fn get_memory_history(
 ) -> Result<Json<HistoryView>, Problem> {
     let found = history(app.store.as_ref(), caller.owner, MemoryId(id)).await?;
     found
-        .map(|history| Json(history.into()))
+        .map(|history| Json(HistoryView::at(history, app.clock.now())))
         .ok_or_else(|| Problem::not_found("memory"))
 }

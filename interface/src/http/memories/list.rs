@@ -125,8 +125,10 @@ pub async fn list_memories(
         };
         list.encode(&place)
     });
+    let now = app.clock.now();
+    let items = page.items.into_iter();
     Ok(Json(MemoryPage {
-        items: page.items.into_iter().map(Into::into).collect(),
+        items: items.map(|memory| MemoryView::at(memory, now)).collect(),
         next_cursor,
     }))
 }

@@ -201,6 +201,7 @@ pub async fn recall_memories(
     let asked = body.value;
     let language = Language::detect(&asked.query);
     let explain = asked.explain;
+    let now = asked.now.unwrap_or_else(|| app.clock.now());
     let outcome = app.recall.run(caller.owner, request(asked)?).await?;
     let items = outcome.ranking.items.iter();
     let shown: Vec<RecalledMemory> = items
@@ -214,7 +215,7 @@ pub async fn recall_memories(
                 score: item.score,
                 parts: parts(&item.parts),
                 matched: if explain { item.matched } else { Vec::new() },
-                memory: item.memory.into(),
+                memory: MemoryView::at(item.memory, now),
                 rank,
             })
             .collect(),

@@ -151,7 +151,7 @@ pub async fn update_memory(
     match edited.await? {
         Edited::Done(memory) => {
             app.work.notify_one();
-            Ok(Tagged(*memory))
+            Ok(Tagged(*memory, app.clock.now()))
         }
         Edited::NotFound => Err(Problem::not_found("memory")),
         Edited::Stale => Err(Problem::new(

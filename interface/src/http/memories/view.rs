@@ -5,7 +5,8 @@ use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State};
+use tidemark_domain::ids::Timestamp;
+use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State, forgetting};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -60,7 +61,7 @@ mirror!(
 mirror!(
     /// How far a memory is from what was said.
     LayerView of Layer as MemoryLayer {
-        /// Of the task in progress.
+        /// Said a moment ago and not indexed yet: such are recalled, but not listed.
         Working,
         /// A verbatim chunk of one message.
         Episodic,
@@ -130,7 +131,7 @@ pub struct MemoryView {
     /// 1–5.
     #[schema(examples(3), minimum = 1, maximum = 5)]
     pub importance: u8,
-    /// 0–1: how sure it is that it still holds.
+    /// 0–1: how sure it is that it still holds. It falls while the memory is not used.
     #[schema(examples(0.9), minimum = 0, maximum = 1)]
     pub confidence: f64,
     /// 0–1, by who said it.
@@ -167,8 +168,25 @@ pub struct MemoryView {
     pub version: i64,
 }
 
-impl From<Memory> for MemoryView {
-    fn from(memory: Memory) -> Self {
+/// A number in four decimals: nobody is surer than that, and it does not change from one second to the next.
+fn in_four_decimals(number: f64) -> f64 {
+    (number * 10_000.0).round() / 10_000.0
+}
+
+impl MemoryView {
+    /// As it is at a time.
+    pub fn at(memory: Memory, now: Timestamp) -> Self {
+        let confidence = forgetting::confidence_at(&memory, now);
+        Self::with(memory, in_four_decimals(confidence))
+    }
+
+    /// As it was stored.
+    pub fn stored(memory: Memory) -> Self {
+        let confidence = memory.confidence;
+        Self::with(memory, confidence)
+    }
+
+    fn with(memory: Memory, confidence: f64) -> Self {
         Self {
             id: memory.id.0,
             content: memory.content,
@@ -178,7 +196,7 @@ impl From<Memory> for MemoryView {
             layer: memory.layer.into(),
             state: memory.state.into(),
             importance: memory.importance,
-            confidence: memory.confidence,
+            confidence,
             trust: memory.trust.weight(),
             pinned: memory.pinned,
             key: memory.key,
@@ -195,14 +213,14 @@ impl From<Memory> for MemoryView {
     }
 }
 
-/// A memory with its entity tag.
+/// A memory at a time, with its entity tag.
 #[derive(Debug)]
-pub struct Tagged(pub Memory);
+pub struct Tagged(pub Memory, pub Timestamp);
 
 impl IntoResponse for Tagged {
     fn into_response(self) -> Response {
         let tag = entity_tag(self.0.version);
-        let mut response = Json(MemoryView::from(self.0)).into_response();
+        let mut response = Json(MemoryView::at(self.0, self.1)).into_response();
         if let Ok(tag) = HeaderValue::from_str(&tag) {
             response.headers_mut().insert(header::ETAG, tag);
         }

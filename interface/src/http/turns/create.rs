@@ -93,6 +93,9 @@ pub struct TurnRecall {
     #[validate(range(min = 0.0, max = 2.0, message = "must be 0 to 2"))]
     #[schema(minimum = 0, maximum = 2)]
     pub min_score: Option<f64>,
+    /// Also tell what has faded and is archived; what is shown is told again from then on.
+    #[serde(default)]
+    pub include_archived: bool,
 }
 
 /// What the request sets for its turn alone.
@@ -116,6 +119,7 @@ fn options(
             top_k: TopKView::fixed(recall.top_k, "recall.top_k")?,
             profile: recall.profile.map(Into::into),
             min_score: recall.min_score,
+            archived: recall.include_archived,
         },
     };
     Ok(TurnOptions { tools, recall })

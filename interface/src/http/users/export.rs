@@ -78,7 +78,7 @@ pub fn lines(
         while let Some(page) = export.next().await? {
             let mut text = String::new();
             for record in page {
-                text.push_str(&Line::from(record).text()?);
+                text.push_str(&Line::of(record, now).text()?);
                 records += 1;
             }
             yield Bytes::from(text);

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use tidemark_application::ports::users::Record;
+use tidemark_domain::ids::Timestamp;
 use uuid::Uuid;
 
 use crate::http::changes::view::ChangeView;
@@ -100,8 +101,9 @@ pub struct EndLine {
     pub records: u64,
 }
 
-impl From<Record> for Line {
-    fn from(record: Record) -> Self {
+impl Line {
+    /// A record as it is at a time.
+    pub fn of(record: Record, now: Timestamp) -> Self {
         match record {
             Record::Session(session) => Self::Session(session.into()),
             Record::Message(message) => Self::Message(MessageLine {
@@ -113,7 +115,7 @@ impl From<Record> for Line {
                 memory: turn.memory.into(),
                 turn: (*turn).into(),
             }),
-            Record::Memory(memory) => Self::Memory((*memory).into()),
+            Record::Memory(memory) => Self::Memory(MemoryView::at(*memory, now)),
             Record::Change(change) => Self::Change((*change).into()),
             Record::Tombstone(tombstone) => Self::Tombstone(TombstoneLine {
                 id: tombstone.subject,
@@ -128,9 +130,7 @@ impl From<Record> for Line {
             }),
         }
     }
-}
 
-impl Line {
     /// As it is written, with its line break.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ use tidemark_domain::memory::Memory;
 use tidemark_domain::memory::conflict::Touched;
 use tidemark_domain::session::Message;
 
-pub(super) use self::read::{any_current, by_ids};
+pub(super) use self::read::{any_known, by_ids, read_all, unexpired};
 pub(super) use self::remove::{bury_all, bury_pairs, expire, remove, withdraw};
 pub(super) use self::write::{add, add_sources, teaching};
 use super::{SqliteStore, changes, messages};

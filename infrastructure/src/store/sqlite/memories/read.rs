@@ -5,6 +5,7 @@ use sqlx::{SqliteConnection, SqliteExecutor, SqlitePool};
 use tidemark_application::ports::memories::MemoryFilter;
 use tidemark_application::ports::store::{Cursor, Page, StoreResult};
 use tidemark_domain::ids::{MemoryId, MessageId, Owner, Timestamp};
+use tidemark_domain::memory::consolidation::can_be_repeated;
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, State};
 use uuid::Uuid;
 
@@ -27,7 +28,7 @@ macro_rules! unexpired {
     };
 }
 
-pub(super) use unexpired;
+pub(in crate::store::sqlite) use unexpired;
 
 statements! {
     BY_IDS = concat!("SELECT ", memory_columns!(), " FROM memories m \
@@ -64,10 +65,10 @@ statements! {
     BY_IDENTITIES = concat!("SELECT m.identity, ", memory_columns!(), " FROM json_each(?3) asked CROSS JOIN memories m INDEXED BY memories_by_identity \
                              ON m.tenant_id = ?1 AND m.owner_id = ?2 AND m.fingerprint = unhex(asked.value ->> 0) \
                              AND m.identity = asked.value ->> 1 \
-                             WHERE m.state = 'current' AND m.layer = 'semantic' AND ", unexpired!("?4"));
+                             WHERE m.state IN ('current', 'archived') AND m.layer IN ('semantic', 'archival') AND ", unexpired!("?4"));
 }
 
-pub(super) fn read_all(found: &[SqliteRow]) -> StoreResult<Vec<Memory>> {
+pub(in crate::store::sqlite) fn read_all(found: &[SqliteRow]) -> StoreResult<Vec<Memory>> {
     found.iter().map(rows::memory).collect()
 }
 
@@ -177,15 +178,14 @@ pub(super) async fn by_identities(
         .fetch_all(executor)
         .await
         .map_err(store_error)?;
-    found
-        .iter()
-        .map(|row| {
-            Ok((
-                Row::of("memories", row).get("identity")?,
-                rows::memory(row)?,
-            ))
-        })
-        .collect()
+    let mut known = Vec::with_capacity(found.len());
+    for row in &found {
+        let memory = rows::memory(row)?;
+        if can_be_repeated(&memory) {
+            known.push((Row::of("memories", row).get("identity")?, memory));
+        }
+    }
+    Ok(known)
 }
 
 /// Those of the pairs that were forgotten.
@@ -209,8 +209,8 @@ pub(super) async fn buried(
         .collect()
 }
 
-/// Whether a current semantic memory has one of these identities at this time.
-pub(in crate::store::sqlite) async fn any_current(
+/// Whether one of these identities is known at this time.
+pub(in crate::store::sqlite) async fn any_known(
     connection: &mut SqliteConnection,
     owner: Owner,
     identities: &[String],

@@ -13,36 +13,37 @@ use tidemark_domain::memory::change::{Change, Item, Op};
 use tidemark_domain::memory::conflict::{Touched, repeated, voiced};
 use uuid::Uuid;
 
-use super::{lines, read, remove, write};
+use super::{lines, memory_columns, read, remove, write};
 use crate::store::sqlite::changes::Change as Numbered;
 use crate::store::sqlite::errors::store_error;
+use crate::store::sqlite::fading;
 use crate::store::sqlite::history;
 use crate::store::sqlite::idempotency::{self, Earlier};
 use crate::store::sqlite::jobs;
-use crate::store::sqlite::rows::{Row, fingerprint, owned};
+use crate::store::sqlite::rows::{fingerprint, owned};
 use crate::store::sqlite::statements::statements;
 
 statements! {
     /// Of the same layer: a chunk of a conversation with the same words is not what the caller gave, and has another scope and kind.
-    PRESENT = "SELECT id FROM memories INDEXED BY memories_by_identity WHERE tenant_id = ?1 AND owner_id = ?2 AND fingerprint = ?3 AND identity = ?4 \
-               AND state = 'current' AND layer = ?5 ORDER BY id LIMIT 1";
+    PRESENT = concat!("SELECT ", memory_columns!(), " FROM memories m INDEXED BY memories_by_identity \
+                       WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.fingerprint = ?3 AND m.identity = ?4 \
+                       AND m.state IN ('current', 'archived') AND m.layer IN (?5, 'archival') ORDER BY m.state DESC, m.id");
 }
 
 async fn present(
     connection: &mut SqliteConnection,
     owner: Owner,
     item: &IndexedMemory,
-) -> StoreResult<Option<MemoryId>> {
+) -> StoreResult<Option<Memory>> {
     let found = owned(PRESENT, owner)
         .bind(&fingerprint(&item.identity)[..])
         .bind(&item.identity)
         .bind(item.memory.layer.as_str())
-        .fetch_optional(connection)
+        .fetch_all(connection)
         .await
         .map_err(store_error)?;
-    found
-        .map(|row| Row::of("memories", &row).get("id").map(MemoryId))
-        .transpose()
+    let mut present = read::read_all(&found)?.into_iter();
+    Ok(present.find(|memory| memory.made_in() == item.memory.layer))
 }
 
 /// The memories of these ids in their order, one as often as it is named, without those that are gone by then.
@@ -112,11 +113,11 @@ async fn keep(
     let mut done = Vec::new();
     for item in &given.items {
         let known = if item.memory.key.is_some() {
-            repeated(&line, &item.memory).map(|known| known.id)
+            repeated(&line, &item.memory).cloned()
         } else {
             present(connection, owner, item).await?
         };
-        let Some(id) = known else {
+        let Some(known) = known else {
             if write::add(connection, owner, change, item).await? {
                 done.push(Item::created(&item.memory));
             }
@@ -124,18 +125,11 @@ async fn keep(
             ids.push(item.memory.id);
             continue;
         };
-        ids.push(id);
-        let known = match line.iter().find(|memory| memory.id == id) {
-            Some(known) => Some(known.clone()),
-            None => read::by_ids(&mut *connection, owner, &[id], Some(given.now))
-                .await?
-                .pop(),
-        };
-        let voiced = known.and_then(|known| Some((voiced(&known, &item.memory)?, known)));
-        if let Some((voiced, known)) = voiced {
-            write::strengthen(connection, owner, change, &voiced).await?;
+        ids.push(known.id);
+        if let Some(voiced) = voiced(&known, &item.memory) {
+            fading::put(connection, owner, change, &voiced).await?;
             done.push(Item::changed(&known, &voiced, Op::Strengthened));
-            line.retain(|memory| memory.id != id);
+            line.retain(|memory| memory.id != known.id);
             line.push(voiced);
         }
     }

@@ -4,7 +4,8 @@ use sqlx::SqliteConnection;
 use tidemark_application::ports::memories::IndexedMemory;
 use tidemark_application::ports::store::StoreResult;
 use tidemark_domain::ids::{MemoryId, Owner};
-use tidemark_domain::memory::{Memory, Source};
+use tidemark_domain::memory::Source;
+use tidemark_domain::memory::forgetting::fades_at;
 use uuid::Uuid;
 
 use crate::store::sqlite::changes::Change;
@@ -16,13 +17,11 @@ statements! {
     /// What is there or was forgotten is passed over.
     ADD = "INSERT INTO memories (tenant_id, owner_id, id, content, identity, fingerprint, scope, kind, layer, state, \
            importance, confidence, trust, pinned, fact_key, session_id, valid_from, valid_to, expires_at, created_at, \
-           access_count, last_access, version, terms, speaker, superseded_by, change) \
+           access_count, last_access, version, terms, speaker, superseded_by, fades_at, change) \
            SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, \
-               ?24, ?25, ?26, ?27 \
+               ?24, ?25, ?26, ?27, ?28 \
            WHERE NOT EXISTS (SELECT 1 FROM tombstones WHERE tenant_id = ?1 AND owner_id = ?2 AND memory_id = ?3) \
            ON CONFLICT (tenant_id, owner_id, id) DO NOTHING";
-    STRENGTHEN = "UPDATE memories SET confidence = ?4, valid_from = ?5, version = ?6, change = ?7 \
-                  WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3";
     ADD_SOURCES = "INSERT INTO memory_sources (tenant_id, owner_id, memory_id, message_id, session_id, seq) \
                    SELECT ?1, ?2, ?3, unhex(value ->> 0), unhex(value ->> 1), value ->> 2 \
                    FROM json_each(?4) WHERE true ON CONFLICT DO NOTHING";
@@ -63,6 +62,7 @@ pub(in crate::store::sqlite) async fn add(
         .bind(item.document.as_bytes())
         .bind(m.speaker.as_deref())
         .bind(m.superseded_by.map(|id| id.0))
+        .bind(fades_at(m).map(micros))
         .bind(change.number())
         .execute(&mut *connection)
         .await
@@ -72,25 +72,6 @@ pub(in crate::store::sqlite) async fn add(
     }
     add_sources(connection, owner, m.id, &m.sources).await?;
     Ok(true)
-}
-
-/// Stores that a memory was said once more.
-pub(super) async fn strengthen(
-    connection: &mut SqliteConnection,
-    owner: Owner,
-    change: &Change,
-    memory: &Memory,
-) -> StoreResult<()> {
-    owned(STRENGTHEN, owner)
-        .bind(memory.id.0)
-        .bind(memory.confidence)
-        .bind(micros(memory.valid_from))
-        .bind(memory.version)
-        .bind(change.number())
-        .execute(connection)
-        .await
-        .map_err(store_error)?;
-    Ok(())
 }
 
 /// Adds the messages behind a memory that the same change has written; one that is among them already stays as it is.
