@@ -175,7 +175,7 @@ async fn change_on(store: Store, paths: [Path; 3]) {
     }
     client.until_no_jobs().await;
     assert_eq!(told(&client, "in the end").await, ["500k"], "{paths:?}");
-    for (day, (at, value)) in times.iter().zip(VALUES).enumerate() {
+    for (at, value) in times.iter().zip(VALUES) {
         let recalled = recalled_as_of(&client, at).await;
         for other in VALUES {
             let there = recalled.contains(other);
