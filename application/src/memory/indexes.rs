@@ -3,12 +3,12 @@
 //! An index is never trusted, only validated: whoever searches one has read the number of the owner's newest change before, and what the index
 //! does not know yet is fetched first. So replicas need not tell each other anything, and dropping an index costs no more than time.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use metrics::{counter, gauge};
-use tidemark_domain::ids::Owner;
+use tidemark_domain::ids::{MessageId, Owner};
 use tidemark_domain::memory::index::search::{Query, Search, search};
 use tidemark_domain::memory::index::{OwnerIndex, Upsert, View};
 use tokio::sync::{Mutex as Turnstile, Semaphore};
@@ -118,6 +118,22 @@ impl Indexes {
             index.speakers().map(str::to_owned).collect()
         };
         tokio::task::spawn_blocking(look).await.map_err(failed)
+    }
+
+    /// Which of these messages have a fact that has ended, at whatever time, as of the change `newest` or a later one.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn ended(
+        &self,
+        owner: Owner,
+        newest: i64,
+        mut messages: BTreeSet<MessageId>,
+    ) -> StoreResult<BTreeSet<MessageId>> {
+        let known = self.current(owner, newest).await?;
+        let index = read(&known.index);
+        messages.retain(|message| index.has_ended(*message));
+        Ok(messages)
     }
 
     /// Lets go what is held of an owner who is gone. A search that is under way ends with what it has.

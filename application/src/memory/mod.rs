@@ -5,6 +5,7 @@ pub mod forget;
 pub mod fresh;
 pub mod history;
 pub mod indexes;
+mod outdated;
 pub mod query_vectors;
 pub mod recall;
 pub mod remember;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidemark_domain::ids::{MemoryId, MessageId, Owner, SessionId, Timestamp};
-use tidemark_domain::memory::index::Upsert;
 use tidemark_domain::memory::index::search::{Filter, Query, Scored, Search};
 use tidemark_domain::memory::prompt::spoken;
 use tidemark_domain::memory::recall::{
@@ -19,6 +18,7 @@ use tidemark_domain::window::TokenCounter;
 
 use super::fresh::{self, Fresh};
 use super::indexes::Indexes;
+use super::outdated;
 use super::query_vectors::{Asked, QueryVectors};
 use super::reranking::Reranking;
 use crate::ports::clock::Clock;
@@ -251,8 +251,8 @@ impl Recall {
             limit: self.settings.candidates.max(SPARE * top_k),
             why_not: request.why_not,
         };
-        let beside = fresh.made.iter().map(Upsert::of).collect();
-        let search = self.indexes.search(owner, newest, beside, query).await?;
+        let store = self.store.as_ref();
+        let search = outdated::search(store, &self.indexes, (owner, newest), &fresh, query).await?;
         let rules = RecallRules {
             profile,
             top_k,
@@ -260,11 +260,13 @@ impl Recall {
             moment,
             token_budget: request.token_budget,
         };
-        let Search { mut found, dropped } = search;
+        let Search {
+            mut found, dropped, ..
+        } = search;
         let best = found.first().map_or(0.0, |scored| scored.score);
         let selection = Selection::new(rules, self.counter.as_ref(), best);
         let working: BTreeSet<MemoryId> = fresh.made.iter().map(|m| m.id).collect();
-        let rows = Rows::of(self.store.as_ref(), owner, fresh);
+        let rows = Rows::of(store, owner, fresh);
         let mut degraded = Vec::new();
         if asked.failed {
             degraded.push(DENSE.to_owned());
@@ -324,15 +326,18 @@ impl Recall {
     ) -> Result<Vec<Memory>, StoreError> {
         let limit = (self.settings.max_preferences * 4) as u32;
         let mut found = self.store.preferences(owner, now, limit).await?;
-        for turned in fresh.turned {
+        for turned in &fresh.turned {
             if let Some(memory) = found.iter_mut().find(|memory| memory.id == turned.id) {
-                *memory = turned;
+                memory.clone_from(turned);
             }
         }
         let known: BTreeSet<MemoryId> = found.iter().map(|m| m.id).collect();
-        found.extend(fresh.made.into_iter().filter(|m| {
+        let made = fresh.made.iter().filter(|m| {
             m.kind == Kind::Preference && m.scope == Scope::UserProfile && !known.contains(&m.id)
-        }));
+        });
+        found.extend(made.cloned());
+        let (store, moment) = (self.store.as_ref(), Moment::at(now));
+        outdated::leave_out(store, &self.indexes, owner, &fresh, &mut found, &moment).await?;
         Ok(rules::profile(
             found,
             self.settings.max_preferences,

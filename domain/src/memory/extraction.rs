@@ -36,6 +36,27 @@ pub fn say_the_same(one: &str, other: &str) -> bool {
     grounding::tells(one, other, 100) && grounding::tells(other, one, 100)
 }
 
+/// Whether a clause says what a statement does that was read from it, in whatever words, and nothing else. `opens`: it opens a sentence. `speaker`: whose words
+/// they are.
+pub(super) fn says_only(clause: &str, opens: bool, speaker: Option<&str>, statement: &str) -> bool {
+    grounding::says_only(clause, opens, speaker, statement)
+}
+
+/// Whether a statement may have been read from a text, which may say more.
+pub(super) fn grounded_in(text: &str, statement: &str) -> bool {
+    grounding::grounded_in(text, statement)
+}
+
+/// Whether a clause has no word of content that is not in one of these statements.
+pub(super) fn adds_nothing(clause: &str, statements: &[&str]) -> bool {
+    grounding::adds_nothing(clause, statements)
+}
+
+/// How many of a statement's words of content a text shares.
+pub(super) fn shared(text: &str, statement: &str) -> usize {
+    grounding::shared(text, statement)
+}
+
 /// One thing that a model read out of a batch, checked against it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {

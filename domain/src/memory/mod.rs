@@ -15,6 +15,7 @@ pub mod gate;
 mod hostile_text;
 pub mod index;
 pub mod lexical;
+pub mod outdated;
 pub mod prompt;
 pub mod recall;
 pub mod redaction;

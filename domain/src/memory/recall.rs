@@ -119,14 +119,22 @@ impl Moment {
         }
     }
 
+    /// Whether what stands so has ended by the time that is judged by.
+    pub fn ended(&self, standing: &Standing) -> bool {
+        let ended_by = |at| standing.valid_to.is_some_and(|end| end <= at);
+        match self.as_of {
+            None => standing.state == State::Superseded || ended_by(self.now),
+            Some(then) => ended_by(then),
+        }
+    }
+
     /// Why a memory is not told whatever was asked.
     pub fn unfit(&self, standing: &Standing) -> Option<DropReason> {
-        let ended_by = |at| standing.valid_to.is_some_and(|end| end <= at);
         let faded = standing.state == State::Archived || standing.layer == Layer::Archival;
         let holds = match self.as_of {
             _ if standing.state == State::Quarantined => false,
-            None => standing.state != State::Superseded && !ended_by(self.now),
-            Some(then) => standing.valid_from <= then && !ended_by(then),
+            None => !self.ended(standing),
+            Some(then) => standing.valid_from <= then && !self.ended(standing),
         };
         if standing.expires_at.is_some_and(|at| at <= self.now) {
             Some(DropReason::Expired)
@@ -153,6 +161,13 @@ pub struct Standing {
     pub valid_to: Option<Timestamp>,
     /// When it is to be deleted.
     pub expires_at: Option<Timestamp>,
+}
+
+impl Standing {
+    /// Whether it has an end, at whatever time.
+    pub fn has_ended(&self) -> bool {
+        self.state == State::Superseded || self.valid_to.is_some()
+    }
 }
 
 impl From<&Memory> for Standing {

@@ -18,6 +18,7 @@ use super::conflict::Value;
 use super::sentence::{is_question, ranges};
 use super::{Kind, Scope};
 use clause::clauses;
+pub(super) use clause::texts;
 use introduction::{Introduction, introduction};
 
 /// The most characters a statement has (B4). What is longer stays in the episodic memory of its message.

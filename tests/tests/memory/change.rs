@@ -12,7 +12,9 @@ use tidemark_tests::server::{Server, Setup, with_model};
 each_store!(
     of_three_values_the_newest_alone_is_told_on_every_path,
     of_three_values_the_newest_alone_is_told_on_paths_that_are_mixed,
-    of_three_facts_that_a_model_alone_finds_the_newest_alone_is_told,
+    what_a_model_alone_finds_changes_like_what_rules_find,
+    what_is_said_beside_a_fact_that_has_changed_is_told_further,
+    what_was_said_is_told_again_when_what_ended_its_fact_is_undone,
     each_value_is_told_as_of_its_time,
     what_is_imported_late_takes_no_newer_values_place,
     a_wish_that_is_taken_back_is_in_no_prompt_any_more,
@@ -30,6 +32,8 @@ enum Path {
     Consolidated,
     /// The same, and a model finds it too.
     Extracted,
+    /// The same, in words that no rule knows: the model alone finds it.
+    ExtractedFromFreeWords,
     Given,
     GivenWithKey,
     Imported,
@@ -37,10 +41,11 @@ enum Path {
     Edited,
 }
 
-const PATHS: [Path; 7] = [
+const PATHS: [Path; 8] = [
     Path::Said,
     Path::Consolidated,
     Path::Extracted,
+    Path::ExtractedFromFreeWords,
     Path::Given,
     Path::GivenWithKey,
     Path::Imported,
@@ -50,7 +55,12 @@ const PATHS: [Path; 7] = [
 async fn start(store: Store, paths: &[Path]) -> (Server, Model, Client) {
     let model = Model::start().await;
     let mut setup = Setup::on(store).model(&model);
-    if paths.contains(&Path::Consolidated) || paths.contains(&Path::Extracted) {
+    let consolidated = [
+        Path::Consolidated,
+        Path::Extracted,
+        Path::ExtractedFromFreeWords,
+    ];
+    if consolidated.iter().any(|path| paths.contains(path)) {
         setup = setup.with("TIDEMARK_LEARNING__THRESHOLD", "2");
     }
     let server = setup.start().await;
@@ -105,6 +115,20 @@ async fn tell(client: &Client, model: &Model, path: Path, day: usize) {
             let learned = current(client, "semantic", value).await;
             assert_eq!(learned.len(), 1, "{value} is extracted: {learned:?}");
             assert_eq!(learned[0]["importance"], 5, "by the model: {learned:?}");
+        }
+        Path::ExtractedFromFreeWords => {
+            let text = format!("Finance has agreed to {value} as the budget for us.");
+            model.extraction(value, [budget_fact(value)]);
+            say(client, &text).await;
+            client.until_no_jobs().await;
+            let learned = current(client, "semantic", value).await;
+            assert_eq!(learned.len(), 1, "{value} is extracted: {learned:?}");
+            let chunks = current(client, "episodic", value).await;
+            let said = chunks.iter().find(|chunk| chunk["content"] == text);
+            assert!(
+                said.is_some_and(|chunk| chunk["key"].is_null()),
+                "{chunks:?}"
+            );
         }
         Path::Given => {
             let body = json!({"content": text});
@@ -202,40 +226,47 @@ async fn of_three_values_the_newest_alone_is_told_on_paths_that_are_mixed(store:
     change_on(store, [Path::Consolidated, Path::Extracted, Path::Edited]).await;
 }
 
-async fn of_three_facts_that_a_model_alone_finds_the_newest_alone_is_told(store: Store) {
-    let (_server, model, client) = start(store, &[Path::Extracted]).await;
-    let mut times = Vec::new();
-    for value in VALUES {
+async fn what_a_model_alone_finds_changes_like_what_rules_find(store: Store) {
+    let free = Path::ExtractedFromFreeWords;
+    change_on(store, [free, Path::Said, free]).await;
+    change_on(store, [Path::Imported, free, Path::GivenWithKey]).await;
+}
+
+async fn what_is_said_beside_a_fact_that_has_changed_is_told_further(store: Store) {
+    let (_server, model, client) = start(store, &[Path::ExtractedFromFreeWords]).await;
+    for (value, more) in [("300k", " and Bo will lead"), ("400k", "")] {
         model.extraction(value, [budget_fact(value)]);
-        say(
-            &client,
-            &format!("Finance has agreed to {value} as the budget for all of this."),
-        )
-        .await;
+        let text = format!("Finance has agreed to {value} as the budget{more}.");
+        say(&client, &text).await;
         client.until_no_jobs().await;
-        times.push(moment(&client).await);
     }
-    // What was said word for word has no key, for no rule knows it: of the facts the newest alone is told.
-    let facts = async |at: &str| -> Vec<String> {
-        let body = json!({"query": QUESTION, "as_of": at});
-        let found = client.post("/v1/memories/recall", &body).await.expect(200);
-        let items = found["items"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|item| &item["memory"]);
-        let facts = items.filter(|memory| memory["layer"] == "semantic");
-        facts
-            .map(|memory| memory["content"].as_str().unwrap().to_owned())
-            .collect()
-    };
-    for (at, value) in times.iter().zip(VALUES) {
-        assert_eq!(facts(at).await, [format!("The budget is {value}")]);
-    }
-    let superseded = client
-        .all("/v1/memories?layer=semantic&state=superseded")
-        .await;
-    assert_eq!(superseded.len(), 2, "{superseded:?}");
+    let recalled = format!("{:?}", client.recall(QUESTION).await);
+    assert!(
+        recalled.contains("Bo will lead") && recalled.contains("400k"),
+        "{recalled}"
+    );
+    assert!(!recalled.contains("The budget is 300k"), "{recalled}");
+}
+
+async fn what_was_said_is_told_again_when_what_ended_its_fact_is_undone(store: Store) {
+    let (_server, model, client) = start(store, &[Path::ExtractedFromFreeWords]).await;
+    tell(&client, &model, Path::ExtractedFromFreeWords, 0).await;
+    let body = json!({"content": "The team has 400k to spend as its budget", "key": "budget"});
+    client.post("/v1/memories", &body).await.expect(201);
+    assert_eq!(told(&client, "changed").await, ["400k"]);
+    let chunk = current(&client, "episodic", "300k").await.remove(0);
+    let body = json!({"query": QUESTION, "why_not": [chunk["id"]], "explain": true});
+    let found = client.post("/v1/memories/recall", &body).await.expect(200);
+    assert!(found.to_string().contains("not_current"), "{found}");
+    let change = client.get("/v1/changes?limit=1").await.expect(200);
+    let revert = format!("/v1/changes/{}/revert", id_of(&change["items"][0]));
+    client.post(&revert, &json!({})).await.expect(200);
+    let recalled = format!("{:?}", client.recall(QUESTION).await);
+    assert!(
+        recalled.contains("Finance has agreed to 300k"),
+        "{recalled}"
+    );
+    assert!(!recalled.contains("400k"), "{recalled}");
 }
 
 async fn recalled_as_of(client: &Client, at: &str) -> String {

@@ -73,6 +73,97 @@ pub(super) fn tells(text: &str, statement: &str, percent: usize) -> bool {
         && shared * 100 >= all * percent
 }
 
+/// Whether a statement may have been read from a text, by the measure that it is checked with.
+pub(super) fn grounded_in(text: &str, statement: &str) -> bool {
+    tells(text, statement, 100_usize.div_ceil(SHARED))
+}
+
+/// Beside the words that it shares with a statement, a clause that says nothing else has at most so many of content, two pairs of ideographs counting as
+/// one. Ours: who agreed, to whom it was told, and when.
+const ASIDE: usize = 8;
+
+/// Words written like names that name an office, no person, place or thing, folded.
+const OFFICES: &[&str] = &["ceo", "cfo", "coo", "cto", "hr", "vp"];
+
+/// Whether a clause says what a statement does that was read from it, in whatever words, and nothing else: it has the numbers of the statement and no other,
+/// its names and no other, enough of its words to have been read from there, and few beside. `opens`: the clause opens a sentence, so that a capital
+/// at its beginning means nothing. `speaker`: whose words they are.
+pub(super) fn says_only(clause: &str, opens: bool, speaker: Option<&str>, statement: &str) -> bool {
+    let (mut said, mut stated) = (Said::default(), Said::default());
+    said.add(clause);
+    stated.add(statement);
+    let beside = beside(&said, &stated);
+    if let Some(speaker) = speaker {
+        said.add(speaker);
+    }
+    let (shared, all) = said.share(statement);
+    let is_said = |name: &str| said.has_word(name);
+    let is_stated = |(first, word): (bool, &str)| {
+        let folded = bare(&fold(word));
+        (opens && first)
+            || !is_name(first, word)
+            || stated.has_word(word)
+            || OFFICES.contains(&folded.as_str())
+            || names_a_day(&folded)
+    };
+    numbers(clause).collect::<HashSet<_>>() == stated.numbers
+        && names(statement).all(|name| is_said(&name))
+        && words(clause).all(is_stated)
+        && shared > 0
+        && shared * SHARED >= all
+        && beside <= ASIDE
+}
+
+/// Whether a clause has no word of content that is not in one of these statements.
+pub(super) fn adds_nothing(clause: &str, statements: &[&str]) -> bool {
+    let mut stated = Said::default();
+    for statement in statements {
+        stated.add(statement);
+    }
+    terms(clause).iter().all(|term| stated.terms.contains(term))
+}
+
+/// How many of a statement's words of content a text shares.
+pub(super) fn shared(text: &str, statement: &str) -> usize {
+    let mut said = Said::default();
+    said.add(text);
+    said.share(statement).0
+}
+
+/// How many words of content were said beside those that are stated.
+fn beside(said: &Said, stated: &Said) -> usize {
+    let (pairs, words): (Vec<&String>, Vec<&String>) = (said.terms)
+        .difference(&stated.terms)
+        .partition(|term| term.starts_with(is_ideographic));
+    words.len() + pairs.len() / 2
+}
+
+/// A day of the week or a month, in full.
+fn names_a_day(word: &str) -> bool {
+    const NAMES: [&str; 19] = [
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ];
+    NAMES.contains(&word)
+}
+
 /// What the messages say, in the forms that are compared: texts, speakers' names, days and years.
 #[derive(Default)]
 struct Said {
@@ -163,18 +254,21 @@ fn numbers(text: &str) -> impl Iterator<Item = String> + use<> {
 
 /// What is written like a name: a capital, in a script that has them, and no word that opens a statement.
 fn names(text: &str) -> impl Iterator<Item = String> + use<'_> {
-    words(text).filter_map(|(opens, word)| {
-        let capital = word.chars().next().is_some_and(char::is_uppercase);
-        let inner = word.chars().skip(1).any(char::is_uppercase);
-        let folded = fold(word);
-        let known = bare(&folded) == "user"
-            || folded == "i"
-            || folded.starts_with("i'")
-            || (opens
-                && !inner
-                && (OPENINGS.contains(&folded.as_str()) || terms(&folded).is_empty()));
-        ((capital || inner) && !known).then(|| word.to_owned())
-    })
+    words(text)
+        .filter(|&(opens, word)| is_name(opens, word))
+        .map(|(_, word)| word.to_owned())
+}
+
+/// Whether a word that opens a sentence, or does not, is written like a name.
+fn is_name(opens: bool, word: &str) -> bool {
+    let capital = word.chars().next().is_some_and(char::is_uppercase);
+    let inner = word.chars().skip(1).any(char::is_uppercase);
+    let folded = fold(word);
+    let known = bare(&folded) == "user"
+        || folded == "i"
+        || folded.starts_with("i'")
+        || (opens && !inner && (OPENINGS.contains(&folded.as_str()) || terms(&folded).is_empty()));
+    (capital || inner) && !known
 }
 
 /// The words of scripts that part them, with whether each opens a sentence.

@@ -11,6 +11,7 @@ mod cosines;
 mod dense;
 mod diversity;
 mod document;
+mod ended;
 mod entry;
 mod fusion;
 mod order;
@@ -27,6 +28,7 @@ mod view;
 use std::collections::{BTreeMap, HashMap};
 
 pub use self::document::{Document, Malformed};
+use self::ended::Ended;
 pub use self::entry::{Entry, Text};
 use self::order::{Order, Place};
 pub use self::postings::Posting;
@@ -35,7 +37,7 @@ use self::rows::{Case, Numbers, Row};
 pub use self::vectors::Vectors;
 pub use self::view::View;
 use super::Memory;
-use crate::ids::MemoryId;
+use crate::ids::{MemoryId, MessageId};
 
 /// Slots of removed entries are given up once they are this many and a quarter of all.
 const FEW_REMOVED: usize = 64;
@@ -102,6 +104,7 @@ pub struct OwnerIndex {
     by_id: HashMap<MemoryId, u32>,
     postings: Postings,
     order: Order,
+    ended: Ended,
     vectors: BTreeMap<String, Vectors>,
 }
 
@@ -137,6 +140,11 @@ impl OwnerIndex {
         self.numbers.speakers().filter_map(|(_, name)| name)
     }
 
+    /// Whether a fact that was learned from this message has ended, at whatever time.
+    pub fn has_ended(&self, message: MessageId) -> bool {
+        self.ended.has(message)
+    }
+
     /// Takes changes in. To apply the same ones again changes nothing.
     pub fn apply(&mut self, delta: Delta) {
         for id in delta.removed {
@@ -169,6 +177,8 @@ impl OwnerIndex {
                 self.numbers.release(*speaker);
                 *speaker = self.numbers.hold(entry.speaker.as_ref());
                 self.cases[slot as usize] = Case::of(&entry);
+                self.ended.release(&held.entry);
+                self.ended.hold(&entry);
                 held.entry = entry;
                 return;
             }
@@ -190,6 +200,7 @@ impl OwnerIndex {
         }
         self.rows.push(row);
         self.cases.push(Case::of(&entry));
+        self.ended.hold(&entry);
         self.slots.push(Slot { entry, text });
     }
 
@@ -197,6 +208,7 @@ impl OwnerIndex {
         if let Some(slot) = self.by_id.remove(&id) {
             self.cases[slot as usize].removed = true;
             self.numbers.release(self.rows[slot as usize].speaker);
+            self.ended.release(&self.slots[slot as usize].entry);
             rows::unlink(&mut self.rows, slot);
             for vectors in self.vectors.values_mut() {
                 vectors.remove(slot);
@@ -276,6 +288,7 @@ impl OwnerIndex {
             + self.slots.len() * each
             + self.postings.bytes()
             + self.numbers.bytes()
+            + self.ended.bytes()
             + vectors
     }
 }

@@ -13,12 +13,12 @@ use super::fusion::{Fusion, REFINED};
 use super::terms::Terms;
 use super::{Entry, View, abstention};
 use crate::ids::{MemoryId, MessageId, SessionId, Timestamp};
-use crate::memory::Scope;
 use crate::memory::lexical::{self, CorpusStats};
 use crate::memory::recall::{DECAY_FETCH, DropReason, Moment, Standing, days_between};
 use crate::memory::scoring::{
     Parts, Profile, RECENCY_DAYS, decay_factor, recency, recency_factor, use_boost,
 };
+use crate::memory::{Layer, Scope};
 
 /// Which memories may be told.
 #[derive(Clone, Debug, Default)]
@@ -115,6 +115,9 @@ pub struct Search {
     pub found: Vec<Scored>,
     /// What fitted the question and is not among the found, and what was asked for and is not, with the reason.
     pub dropped: Vec<(MemoryId, DropReason)>,
+    /// The messages behind chunks among the found, from which a fact was learned that has ended, each once. Whether a chunk says more than that is to be
+    /// read from its words, see [`super::super::outdated`].
+    pub doubtful: BTreeSet<MessageId>,
 }
 
 /// The entries that may be told in the asked scopes, with what BM25 knows of them.
@@ -188,8 +191,30 @@ pub fn search(view: &View<'_>, query: &Query) -> Search {
             matched: matched(judged.found.slot),
         })
         .collect();
+    out.doubtful = doubtful(view, query, &out.found);
     explain_absent(view, query, &met, &mut out);
     out
+}
+
+/// The messages behind chunks among the found from which a fact was learned that has ended.
+fn doubtful(view: &View<'_>, query: &Query, found: &[Scored]) -> BTreeSet<MessageId> {
+    // What is not indexed yet has ended these.
+    let ended = (query.filter.standings.iter())
+        .filter(|(_, standing)| standing.layer != Layer::Episodic && standing.has_ended())
+        .filter_map(|(id, _)| Some(view.entry(view.slot(*id)?)));
+    let fresh: BTreeSet<MessageId> = ended
+        .flat_map(|entry| entry.sources.iter().map(|source| source.message_id))
+        .collect();
+    if fresh.is_empty() && view.ended().is_empty() {
+        return fresh;
+    }
+    let messages = found.iter().filter_map(|scored| {
+        let place = view.entry(view.slot(scored.id)?).place()?;
+        Some(place.message_id)
+    });
+    messages
+        .filter(|message| view.ended().has(*message) || fresh.contains(message))
+        .collect()
 }
 
 /// Profile "hybrid": each entry that the question meets, by the weighed sum of its features.

@@ -6,7 +6,7 @@ mod ranking;
 use proptest::prelude::*;
 use uuid::Uuid;
 
-use super::super::recall::{DropReason, Moment};
+use super::super::recall::{DropReason, Moment, Standing};
 use super::super::scoring::Profile;
 use super::super::testing::{day, memory};
 use super::super::{Layer, Scope, Source, State, chunk_id};
@@ -375,4 +375,61 @@ proptest! {
         }
         prop_assert!(found.windows(2).all(|w| w[0].score >= w[1].score));
     }
+}
+
+#[test]
+fn chunks_whose_fact_has_ended_are_doubtful_until_it_holds_again_or_is_gone() {
+    let said = chunk(1, 1, 0, "Finance has agreed to 300k for us");
+    let message = said.sources[0].message_id;
+    let fact = Memory {
+        sources: said.sources.clone(),
+        ..memory(2, "The 300k from finance are the budget")
+    };
+    let over = Memory {
+        state: State::Superseded,
+        valid_to: Some(day(3)),
+        ..fact.clone()
+    };
+    let mut index = OwnerIndex::of([&said, &fact]);
+    let doubtful = |index: &OwnerIndex| {
+        let asked = asked("What has finance agreed to?");
+        search(&View::of(index), &asked).doubtful
+    };
+    let upsert = |memory: &Memory| Delta {
+        upserts: vec![Upsert::of(memory)],
+        ..Delta::default()
+    };
+    assert!(doubtful(&index).is_empty());
+    let before = index.bytes();
+    index.apply(upsert(&over));
+    index.apply(upsert(&over));
+    assert_eq!(doubtful(&index), BTreeSet::from([message]));
+    assert!(index.has_ended(message) && index.bytes() > before);
+    index.apply(upsert(&fact));
+    assert!(doubtful(&index).is_empty() && !index.has_ended(message));
+    index.apply(upsert(&over));
+    index.apply(Delta {
+        removed: vec![over.id],
+        ..Delta::default()
+    });
+    assert!(doubtful(&index).is_empty() && !index.has_ended(message));
+}
+
+#[test]
+fn what_is_not_indexed_yet_makes_chunks_doubtful_too() {
+    let said = chunk(1, 1, 0, "Finance has agreed to 300k for us");
+    let fact = Memory {
+        sources: said.sources.clone(),
+        ..memory(2, "The 300k from finance are the budget")
+    };
+    let mut query = asked("What has finance agreed to?");
+    let standing = Standing {
+        state: State::Superseded,
+        valid_to: Some(day(3)),
+        ..Standing::from(&fact)
+    };
+    query.filter.standings.insert(fact.id, standing);
+    let index = OwnerIndex::of([&said, &fact]);
+    let found = search(&View::of(&index), &query);
+    assert_eq!(found.doubtful, BTreeSet::from([said.sources[0].message_id]));
 }

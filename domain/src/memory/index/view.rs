@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::ended::Ended;
 use super::order::Place;
 use super::postings::Holders;
 use super::rows::{Case, NONE, Row};
@@ -114,6 +115,11 @@ impl<'i> View<'i> {
             None => &self.index.slots[slot as usize],
             Some(slot) => &self.fresh.slots[slot as usize],
         }
+    }
+
+    /// Which messages have a fact that has ended. What is not stored yet is no fact.
+    pub(super) fn ended(&self) -> &Ended {
+        &self.index.ended
     }
 
     /// What decides whether each entry may be told, by slot.

@@ -70,6 +70,11 @@ pub(super) fn clauses(sentence: &str) -> Vec<Clause<'_>> {
     out
 }
 
+/// The words of each clause.
+pub(in crate::memory) fn texts(sentence: &str) -> impl Iterator<Item = &str> {
+    clauses(sentence).into_iter().map(|clause| clause.text)
+}
+
 /// "Budget: …", "Our new deadline: …".
 fn names_a_subject(clause: &str) -> bool {
     let text = folded(clause);
