@@ -270,6 +270,20 @@ pub async fn what_a_fact_said_before_it_was_edited_is_believed_as_of_then(store:
     assert!(index.delta.upserts.is_empty());
 }
 
+pub async fn what_a_fact_said_before_is_forgotten_by_itself_for_good(store: Arc<dyn Store>) {
+    let w = World::new(store).await;
+    let fact = w.remembered(keyed(&w, "Our budget is 300k", 10)).await;
+    edited(&w, editing(&w, &fact, to("Our budget is 400k"))).await;
+    let change = newest(&w).await;
+    let former = w.store.formers(w.owner, fact.id).await.unwrap().remove(0);
+    w.forget(w.forgetting(former.id)).await;
+    assert!(!format!("{:?}", changes(&w, None).await).contains("300k"));
+    let kept = w.store.change(w.owner, change.id).await.unwrap().unwrap();
+    reverted(&w, &kept).await;
+    assert_eq!(row(&w, fact.id).await.content, "Our budget is 400k");
+    assert_eq!(w.memories().await.len(), 1);
+}
+
 pub async fn an_edit_that_is_undone_leaves_its_message_to_teach(store: Arc<dyn Store>) {
     let w = World::new(store).await;
     let session = w.session().await;

@@ -58,6 +58,7 @@ macro_rules! conformance {
                 an_edit_of_what_has_moved_or_is_not_there_changes_nothing
                 what_an_edit_says_of_a_key_ends_what_was_said_of_it
                 what_a_fact_said_before_it_was_edited_is_believed_as_of_then
+                what_a_fact_said_before_is_forgotten_by_itself_for_good
                 an_edit_that_is_undone_leaves_its_message_to_teach
                 messages_do_not_teach_again_what_an_edit_has_buried
                 a_reverted_change_leaves_what_was_before_it

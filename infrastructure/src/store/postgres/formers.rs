@@ -8,6 +8,7 @@ use tidemark_domain::memory::change::is_said_again;
 use uuid::Uuid;
 
 use super::changes::Change;
+use super::history;
 use super::memories::{self, unexpired};
 use super::rows::{MemoryRow, all, memory_columns, owned, owned_as};
 
@@ -43,8 +44,17 @@ WITH removed AS (
 )
 INSERT INTO memory_removals (tenant_id, owner_id, change, memory_id) SELECT $1, $2, $4, r.id FROM removed r RETURNING memory_id";
 
+/// What edited memories of which something is gone are.
+const PART: &str = "
+WITH gone AS (
+    DELETE FROM memory_formers f WHERE f.tenant_id = $1 AND f.owner_id = $2 AND f.memory_id = ANY($3) RETURNING f.memory_id
+), parted AS (
+    DELETE FROM memory_formers f WHERE f.tenant_id = $1 AND f.owner_id = $2 AND f.former_id = ANY($3) RETURNING f.memory_id
+)
+SELECT g.memory_id FROM gone g UNION SELECT p.memory_id FROM parted p";
+
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[OF, KEEP, FOLLOW, REMOVE_OF, REMOVE];
+pub(super) const STATEMENTS: &[&str] = &[OF, KEEP, FOLLOW, REMOVE_OF, REMOVE, PART];
 
 /// What a memory said before, in the order of time.
 pub(super) async fn of(
@@ -81,7 +91,7 @@ pub(super) async fn keep(
     Ok(())
 }
 
-/// What memories that are gone said before goes too. The ids.
+/// What memories that are gone said before goes too. The ids. Nor do changes keep the words of what edited ones said before and is gone.
 pub(super) async fn remove_of(
     tx: &mut PgConnection,
     owner: Owner,
@@ -94,9 +104,22 @@ pub(super) async fn remove_of(
     let removed: Vec<(Uuid,)> = owned_as(REMOVE_OF, owner)
         .bind(gone)
         .bind(change.number())
-        .fetch_all(tx)
+        .fetch_all(&mut *tx)
         .await?;
-    Ok(removed.into_iter().map(|(id,)| id).collect())
+    let removed: Vec<Uuid> = removed.into_iter().map(|(id,)| id).collect();
+    let edited = part(tx, owner, &[gone, &removed].concat()).await?;
+    history::scrub(tx, owner, &edited).await?;
+    Ok(removed)
+}
+
+/// Forgets which memory said what before, of memories that are gone on either side. The edited ones.
+async fn part(
+    tx: &mut PgConnection,
+    owner: Owner,
+    gone: &[Uuid],
+) -> Result<Vec<Uuid>, sqlx::Error> {
+    let edited: Vec<(Uuid,)> = owned_as(PART, owner).bind(gone).fetch_all(tx).await?;
+    Ok(edited.into_iter().map(|(id,)| id).collect())
 }
 
 /// What a memory that is put back says itself again is not kept beside it. The ids, which are there until they are removed.
@@ -121,8 +144,9 @@ pub(super) async fn remove(
         owned(REMOVE, owner)
             .bind(ids)
             .bind(change.number())
-            .execute(tx)
+            .execute(&mut *tx)
             .await?;
+        part(tx, owner, ids).await?;
     }
     Ok(())
 }

@@ -187,6 +187,8 @@ pub(super) async fn revert(
         let memory = &restored.memory;
         let again = formers::said_again(connection, owner, memory).await?;
         touched = Touched::joined(touched, lines::ended_by(connection, owner, &again).await?);
+        // The memory says it itself again: its changes keep it.
+        formers::part(connection, owner, &hex_list(again.iter().copied())).await?;
         memories::remove(connection, owner, change, &again).await?;
         rewrite(connection, owner, change, seen, restored).await?;
         formers::keep(connection, owner, change, memory, None).await?;

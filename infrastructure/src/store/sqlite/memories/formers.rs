@@ -28,6 +28,13 @@ statements! {
               AND (expires_at IS NOT ?4 OR superseded_by IS NOT NULL)";
     IDS_OF = "SELECT former_id FROM memory_formers \
               WHERE tenant_id = ?1 AND owner_id = ?2 AND memory_id IN (SELECT unhex(value) FROM json_each(?3))";
+    /// What edited memories of which something is gone are.
+    PART = "DELETE FROM memory_formers WHERE rowid IN ( \
+                SELECT f.rowid FROM memory_formers f \
+                WHERE f.tenant_id = ?1 AND f.owner_id = ?2 AND f.memory_id IN (SELECT unhex(value) FROM json_each(?3)) \
+                UNION SELECT f.rowid FROM memory_formers f INDEXED BY memory_formers_by_former \
+                WHERE f.tenant_id = ?1 AND f.owner_id = ?2 AND f.former_id IN (SELECT unhex(value) FROM json_each(?3))) \
+            RETURNING memory_id";
 }
 
 /// What a memory said before, in the order of time.
@@ -86,6 +93,23 @@ pub(super) async fn ids_of(
     found
         .iter()
         .map(|row| Row::of("memory_formers", row).get("former_id"))
+        .collect()
+}
+
+/// Forgets which memory said what before, of memories that are gone on either side. The edited ones.
+pub(in crate::store::sqlite) async fn part(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    gone: &str,
+) -> StoreResult<Vec<Uuid>> {
+    let found = owned(PART, owner)
+        .bind(gone)
+        .fetch_all(connection)
+        .await
+        .map_err(store_error)?;
+    found
+        .iter()
+        .map(|row| Row::of("memory_formers", row).get("memory_id"))
         .collect()
 }
 

@@ -97,6 +97,9 @@ pub(in crate::store::sqlite) async fn remove(
         .await
         .map_err(store_error)?;
     recalled::withdraw(connection, owner, change, ids).await?;
+    // Nor do changes keep the words of what edited memories said before and is gone.
+    let edited = formers::part(connection, owner, ids).await?;
+    history::scrub(connection, owner, &hex_list(edited)).await?;
     Ok(removed.rows_affected())
 }
 
