@@ -1,7 +1,8 @@
 //! Profile "hybrid": the features of an entry, weighed and summed.
 //!
 //! The sum is linear, and the weights are those of a conditional logit fitted on questions with known answers, so that differences of sums are
-//! log-odds between entries. There are two sets of weights, for entries with and without an embedding.
+//! log-odds between entries. There are two sets of weights, for entries with and without an embedding; what makes their sums comparable is said at
+//! [`Fusion::allowance`].
 
 use super::View;
 use super::asked::Asked;
@@ -82,6 +83,9 @@ const QUESTION_LOSS: f64 = 0.5;
 /// How near an entry has to be to a named time to be told for that alone: within it, or a day off.
 const NEAR: f64 = 0.9;
 
+/// By how much of log-odds the best entry that waits for its embedding may come before the best that has one.
+const LEAD: f64 = 0.5;
+
 /// So many of the best by near cosines are ordered by true ones, at least: many times as many as are told.
 pub(super) const REFINED: usize = 512;
 
@@ -94,18 +98,58 @@ pub(super) struct Fusion<'v> {
     dense: Option<Dense<'v>>,
     named: Vec<bool>,
     names: Vec<u16>,
+    /// What an entry without an embedding is given.
+    allowance: f64,
 }
 
 impl<'v> Fusion<'v> {
     pub(super) fn of(view: &'v View<'v>, query: &'v Query, eligible: &Eligible) -> Self {
         let asked = Asked::of(view, query, eligible);
-        Self {
+        let mut this = Self {
             view,
             lexical: Lexical::of(view, &asked.terms, eligible),
             dense: Dense::of(view, query, eligible),
             named: asked.by_the_named(view),
             names: asked.other_names(view),
             asked,
+            allowance: 0.0,
+        };
+        this.allowance = this.allowance(eligible);
+        this
+    }
+
+    /// What is added to the sum of an entry that has no embedding yet, where others have one: both sets of weights are models of the same choice, and
+    /// only sums of one model are log-odds. So the odds between such an entry and the embedded ones are those of the model that knows both, without
+    /// embeddings, which tells what the words meet; and the odds among the embedded those of the better model: `ln Σ exp(with)` over all of them, less
+    /// `ln Σ exp(without)` over those that the words meet. The best that waits comes first by [`LEAD`] at most, so that it never hides the others.
+    ///
+    /// It costs nothing where the question meets no such entry.
+    fn allowance(&self, eligible: &Eligible) -> f64 {
+        let waiting = |slot: &u32| self.cosine(*slot).is_none() && self.meets(*slot);
+        let sum =
+            |slot: u32, weights: &Weights| -> f64 { self.features(slot, weights).iter().sum() };
+        let waiting = (eligible.slots().filter(waiting))
+            .map(|slot| sum(slot, &WITHOUT_EMBEDDING))
+            .reduce(f64::max);
+        let (Some(waiting), Some(_)) = (waiting, &self.dense) else {
+            return 0.0;
+        };
+        let (mut with, mut without) = (LogSum::default(), LogSum::default());
+        for slot in eligible.slots().filter(|slot| self.cosine(*slot).is_some()) {
+            with.add(sum(slot, &WITH_EMBEDDING));
+            if self.lexical.meets(slot) {
+                without.add(sum(slot, &WITHOUT_EMBEDDING));
+            }
+        }
+        (with.ln() - without.ln()).min(with.greatest + LEAD - waiting)
+    }
+
+    /// What is added to the sum of the features.
+    pub(super) fn allowed(&self, slot: u32) -> f64 {
+        if self.cosine(slot).is_some() {
+            0.0
+        } else {
+            self.allowance
         }
     }
 
@@ -167,15 +211,19 @@ impl<'v> Fusion<'v> {
         when::closeness(&self.asked.spans, self.view.case(slot).standing.valid_from)
     }
 
+    /// What is known of an entry decides what it is judged by.
+    fn weights(&self, slot: u32) -> &'static Weights {
+        match self.cosine(slot) {
+            Some(_) => &WITH_EMBEDDING,
+            None => &WITHOUT_EMBEDDING,
+        }
+    }
+
     /// What each feature adds, in the order of [`Parts::sum`].
-    fn features(&self, slot: u32) -> [f64; 12] {
+    fn features(&self, slot: u32, weights: &Weights) -> [f64; 12] {
         let (rows, at) = (self.view.rows(), slot as usize);
         let row = &rows[at];
         let dense = self.dense.as_ref().filter(|d| d.cosine(slot).is_some());
-        let weights = match dense {
-            Some(_) => &WITH_EMBEDDING,
-            None => &WITHOUT_EMBEDDING,
-        };
         let flag = |set: bool, weight: f64| if set { weight } else { 0.0 };
         let wanted = self.asked.wanted;
         let name = self.names.get(at).is_some_and(|names| *names > 0);
@@ -215,15 +263,16 @@ impl<'v> Fusion<'v> {
         ]
     }
 
-    /// What the features add up to.
+    /// What the features add up to, with what is allowed for.
     fn sum(&self, slot: u32) -> f64 {
-        self.features(slot).iter().sum()
+        let features: f64 = self.features(slot, self.weights(slot)).iter().sum();
+        features + self.allowed(slot)
     }
 
     /// What each feature adds.
     pub(super) fn parts(&self, slot: u32) -> Parts {
         let dense = self.cosine(slot).is_some();
-        let features = self.features(slot);
+        let features = self.features(slot, self.weights(slot));
         let [words, words_around, words_session, answers, ..] = features;
         let [_, _, _, _, meaning, meaning_around, meaning_session, ..] = features;
         let [.., speaker, time, wanted, stated, question] = features;
@@ -245,5 +294,57 @@ impl<'v> Fusion<'v> {
             question: told(question),
             ..Parts::default()
         }
+    }
+}
+
+/// `Σ exp(x)`, without leaving the range of numbers.
+struct LogSum {
+    greatest: f64,
+    /// In units of the greatest.
+    sum: f64,
+}
+
+impl Default for LogSum {
+    fn default() -> Self {
+        Self {
+            greatest: f64::NEG_INFINITY,
+            sum: 0.0,
+        }
+    }
+}
+
+impl LogSum {
+    fn add(&mut self, value: f64) {
+        if value > self.greatest {
+            self.sum = self.sum * (self.greatest - value).exp() + 1.0;
+            self.greatest = value;
+        } else {
+            self.sum += (value - self.greatest).exp();
+        }
+    }
+
+    /// Its logarithm; of none, negative infinity.
+    fn ln(&self) -> f64 {
+        self.greatest + self.sum.ln()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_of_exponentials_is_that_of_the_definition_and_overflows_nowhere() {
+        let of = |values: &[f64]| {
+            let mut sum = LogSum::default();
+            for value in values {
+                sum.add(*value);
+            }
+            sum.ln()
+        };
+        let expected = (1_f64.exp() + 3_f64.exp() + 2_f64.exp()).ln();
+        assert!((of(&[1.0, 3.0, 2.0]) - expected).abs() < 1e-12);
+        assert!((of(&[1_000.0, 1_000.0]) - (1_000.0 + 2_f64.ln())).abs() < 1e-9);
+        assert!(of(&[]).is_infinite() && of(&[]) < 0.0);
     }
 }

@@ -233,7 +233,7 @@ fn fused<'v>(
     let session = |slot: u32| view.rows()[slot as usize].session;
     let judged = diverse(&found, session).into_iter().map(|(slot, loss)| {
         let parts = Parts {
-            base: Some(base),
+            base: Some(base + fusion.allowed(slot)),
             diversity: (loss < 0.0).then_some(loss),
             ..fusion.parts(slot)
         };

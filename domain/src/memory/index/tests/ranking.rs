@@ -295,3 +295,60 @@ proptest! {
         prop_assert_eq!(found[1].id, id(0));
     }
 }
+
+/// Numbers without a pattern, within -1 and 1.
+fn noise(seed: &mut u64) -> f32 {
+    *seed = seed
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    ((*seed >> 40) as f32 / (1_u64 << 23) as f32) - 1.0
+}
+
+#[test]
+fn what_waits_for_its_embedding_is_found_by_its_words_among_those_that_have_one() {
+    let mut seed = 7;
+    let mut memories: Vec<Memory> = (1..=3_000)
+        .map(|n| {
+            memory(
+                n,
+                &format!("an errand of day{n} in the town that week{}", n % 50),
+            )
+        })
+        .collect();
+    let vectors: Vec<Vec<f32>> = (memories.iter())
+        .map(|_| (0..32).map(|_| noise(&mut seed)).collect())
+        .collect();
+    memories.push(memory(
+        9_000,
+        "Grandmother lent the umbrella with a quillon",
+    ));
+    let vectors: Vec<&[f32]> = vectors.iter().map(Vec::as_slice).collect();
+    let index = embedded(&memories, &vectors);
+    for text in ["quillon", "Who lent the umbrella?", "lent week7"] {
+        let mut query = asked(text);
+        query.vectors = vec![("m".to_owned(), (0..32).map(|_| noise(&mut seed)).collect())];
+        let found = search(&View::of(&index), &query);
+        assert_eq!(ids(&found).first(), Some(&9_000), "{text}");
+        assert!(found.found.len() > 3, "{text}: others are told too");
+        // What it was allowed for it tells: parts add up to the score.
+        for scored in &found.found {
+            let sum = scored.parts.score(Profile::Hybrid);
+            assert!((sum - scored.score).abs() < 1e-12);
+        }
+    }
+}
+
+#[test]
+fn what_waits_for_its_embedding_does_not_go_before_what_fits_better() {
+    let mut memories = texts(&[
+        "the cello lesson is on Monday",
+        "an umbrella stands by the door",
+    ]);
+    memories.push(memory(3, "the lesson of the storm"));
+    let index = embedded(&memories, &[&[1.0, 0.0], &[0.0, 1.0]]);
+    let mut query = asked("When is the cello lesson?");
+    query.vectors = vec![("m".to_owned(), vec![1.0, 0.1])];
+    let found = search(&View::of(&index), &query);
+    assert_eq!(found.found[0].id, memories[0].id);
+    assert!(found.found.iter().any(|scored| scored.id == memories[2].id));
+}
