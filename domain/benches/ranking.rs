@@ -91,6 +91,7 @@ fn memory(number: u64) -> Memory {
         valid_from: at(number),
         valid_to: None,
         superseded_by: None,
+        ended_at: None,
         expires_at: None,
         created_at: at(number),
         access_count: 0,

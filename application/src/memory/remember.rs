@@ -106,6 +106,7 @@ impl Remember {
             valid_from: given.valid_from.unwrap_or(now),
             valid_to: None,
             superseded_by: None,
+            ended_at: None,
             expires_at: given.expires_at,
             created_at: now,
             access_count: 0,

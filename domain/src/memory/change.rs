@@ -354,6 +354,7 @@ struct Fields {
     valid_from: Timestamp,
     valid_to: Option<Timestamp>,
     superseded_by: Option<MemoryId>,
+    ended_at: Option<Timestamp>,
     expires_at: Option<Timestamp>,
     sources: Vec<Source>,
 }
@@ -374,6 +375,7 @@ impl From<&Memory> for Fields {
             valid_from: memory.valid_from,
             valid_to: memory.valid_to,
             superseded_by: memory.superseded_by,
+            ended_at: memory.ended_at,
             expires_at: memory.expires_at,
             sources: memory.sources.clone(),
         }
@@ -395,6 +397,7 @@ impl Fields {
         memory.valid_from = self.valid_from;
         memory.valid_to = self.valid_to;
         memory.superseded_by = self.superseded_by;
+        memory.ended_at = self.ended_at;
         memory.expires_at = self.expires_at;
         memory.sources = self.sources;
     }
@@ -521,16 +524,21 @@ fn stood_before(memory: &Memory, item: &Item, at: Timestamp) -> Option<Memory> {
     Some(old)
 }
 
-/// Whether an item ended a memory otherwise than by what is said of its key: as the echo of one that was edited.
+/// Whether an item ended a memory for good, otherwise than by what is said of its key: as the echo of one that was edited. Where the end is
+/// not named, as in what was kept before it was a value of its own, it is known by its state, with nothing in its place.
 fn ended_apart(item: &Item) -> bool {
-    item.op == Op::Closed && item.after.get("superseded_by").is_none_or(Value::is_null)
+    let is = |name| item.after.get(name).is_some_and(|value| !value.is_null());
+    item.op == Op::Closed && (is("ended_at") || is("state") && !is("superseded_by"))
 }
 
 /// A memory with the values that an item took from it. Sources that the item added go, others stay; how it stands with its key is left as it is.
 fn restored(memory: &Memory, item: &Item) -> Memory {
     let mut kept = item.clone();
     let had_sources = kept.before.remove("sources");
-    if !ended_apart(item) {
+    if ended_apart(item) {
+        // What was kept before the end was a value of its own does not name it.
+        kept.before.entry("ended_at").or_insert(Value::Null);
+    } else {
         for derived in ["valid_to", "superseded_by"] {
             kept.before.remove(derived);
         }
@@ -610,6 +618,7 @@ pub fn echoed(echo: &Memory, edited: &Memory, now: Timestamp) -> Option<(Memory,
     ended.state = State::Superseded;
     ended.valid_to = Some(now.max(echo.valid_from));
     ended.superseded_by = None;
+    ended.ended_at = ended.valid_to;
     ended.version += 1;
     let item = Item::changed(echo, &ended, Op::Closed);
     Some((ended, item))

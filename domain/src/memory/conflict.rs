@@ -56,7 +56,7 @@ pub struct Claim {
     pub seq: Option<i64>,
     /// When it was stored: the place among the rest.
     pub stored: Timestamp,
-    /// It ended then without a successor, whatever else was said: what had followed it was forgotten.
+    /// It ended then without a successor, whatever else is said.
     pub ended: Option<Timestamp>,
 }
 
@@ -71,7 +71,7 @@ impl Claim {
             since: memory.valid_from,
             seq: memory.sources.iter().map(|s| s.seq).min(),
             stored: memory.created_at,
-            ended: memory.valid_to.filter(|_| memory.superseded_by.is_none()),
+            ended: memory.ended_at,
         })
     }
 

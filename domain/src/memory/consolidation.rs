@@ -228,6 +228,7 @@ fn semantic(
         valid_from: said_at(message.created_at, statement.nth),
         valid_to: None,
         superseded_by: None,
+        ended_at: None,
         expires_at: None,
         created_at: now,
         access_count: 0,

@@ -67,6 +67,7 @@ pub fn memories(message: &Message, now: Timestamp) -> Vec<Memory> {
                 valid_from: said_at(message.created_at, statement.map_or(0, |s| s.nth)),
                 valid_to: None,
                 superseded_by: None,
+                ended_at: None,
                 expires_at: None,
                 created_at: now,
                 access_count: 0,

@@ -196,6 +196,9 @@ pub struct Memory {
     pub valid_to: Option<Timestamp>,
     /// The memory that took its place.
     pub superseded_by: Option<MemoryId>,
+    /// When it ended for good, whatever else is said of its key: what had ended it was forgotten or has expired, or an edit put it aside.
+    /// `valid_to` is never later, but may be earlier.
+    pub ended_at: Option<Timestamp>,
     /// When it is to be deleted.
     pub expires_at: Option<Timestamp>,
     /// When it was stored.

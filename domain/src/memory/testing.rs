@@ -32,6 +32,7 @@ pub(crate) fn memory(id: u128, content: &str) -> Memory {
         valid_from: day(1),
         valid_to: None,
         superseded_by: None,
+        ended_at: None,
         expires_at: None,
         created_at: day(1),
         access_count: 0,

@@ -30,6 +30,7 @@ fn memory(content: &str, version: i64) -> Memory {
         valid_from: at(0),
         valid_to: None,
         superseded_by: None,
+        ended_at: None,
         expires_at: None,
         created_at: at(0),
         access_count: 0,

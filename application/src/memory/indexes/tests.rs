@@ -59,6 +59,7 @@ fn memory(number: u128, content: &str) -> Memory {
         valid_from: now(),
         valid_to: None,
         superseded_by: None,
+        ended_at: None,
         expires_at: None,
         created_at: now(),
         access_count: 0,

@@ -12,6 +12,7 @@ pub fn former(before: &Memory, after: &Memory, id: MemoryId) -> Option<Memory> {
         state: State::Superseded,
         valid_to: Some(after.valid_from),
         superseded_by: None,
+        ended_at: Some(after.valid_from),
         pinned: false,
         expires_at: after.expires_at,
         version: 1,
@@ -67,6 +68,7 @@ mod tests {
                 ("Our budget is 400k", day(3), Some(day(5))),
             ]
         );
+        assert!(kept.iter().all(|m| m.ended_at == m.valid_to));
         // With the edited one and without it, they stand as they are.
         assert_eq!(verdicts(kept.iter().chain([&third])), []);
         assert_eq!(verdicts(&kept), []);

@@ -192,20 +192,42 @@ fn the_echo_of_what_was_edited_ends_with_it_and_comes_back_with_it() {
         (ended.state, ended.valid_to, ended.superseded_by),
         (State::Superseded, Some(day(5)), None)
     );
-    let undoing = undo(
-        &change(vec![item]),
-        std::slice::from_ref(&ended),
-        &[],
-        day(9),
-    )
-    .unwrap();
-    let restored = &undoing.restored[0].1;
-    assert_eq!((restored.state, restored.valid_to), (State::Current, None));
+    assert_eq!(ended.ended_at, Some(day(5)));
+    // Items did not always name the end.
+    let mut old = item.clone();
+    old.before.remove("ended_at");
+    old.after.remove("ended_at");
+    for item in [item, old] {
+        let ended = std::slice::from_ref(&ended);
+        let undoing = undo(&change(vec![item]), ended, &[], day(9)).unwrap();
+        let restored = &undoing.restored[0].1;
+        assert_eq!(
+            (restored.state, restored.valid_to, restored.ended_at),
+            (State::Current, None, None)
+        );
+    }
     let keyed = |mut memory: Memory| {
         memory.key = Some("job".to_owned());
         memory
     };
     assert_eq!(echoed(&keyed(echo), &keyed(edited), day(5)), None);
+}
+
+#[test]
+fn a_fact_that_ends_sooner_by_its_key_is_left_to_the_key() {
+    let mut old = memory(1, "Our budget is 300k");
+    old.key = Some("budget".to_owned());
+    old.state = State::Superseded;
+    old.valid_to = Some(day(6));
+    old.superseded_by = Some(MemoryId(Uuid::from_u128(9)));
+    let sooner = Memory {
+        valid_to: Some(day(4)),
+        version: 2,
+        ..old.clone()
+    };
+    let item = Item::changed(&old, &sooner, Op::Closed);
+    let undoing = undo(&change(vec![item]), &[sooner], &[], day(9));
+    assert_eq!(undoing, Ok(Undoing::default()));
 }
 
 #[test]

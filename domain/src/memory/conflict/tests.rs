@@ -135,6 +135,28 @@ fn what_ended_by_itself_is_not_reopened_and_ends_nothing() {
 }
 
 #[test]
+fn what_shortens_an_end_that_is_final_leaves_it_when_it_is_taken_away() {
+    let mut first = stated(1, "Our budget is 102k", 1);
+    first.state = State::Superseded;
+    first.valid_to = Some(day(9));
+    first.ended_at = Some(day(9));
+    assert_eq!(turned(std::slice::from_ref(&first)), []);
+    let sooner = stated(2, "Our budget is 111k", 5);
+    let line = [first.clone(), sooner];
+    assert_eq!(
+        turned(&line),
+        [(first.id, Outcome::Superseded, Some(day(5)))]
+    );
+    let mut shortened = first.clone();
+    verdicts(&line)[0].apply(&mut shortened);
+    assert_eq!(shortened.ended_at, Some(day(9)));
+    // Alone again.
+    let mut again = shortened.clone();
+    verdicts([&shortened])[0].apply(&mut again);
+    assert_eq!(again, first);
+}
+
+#[test]
 fn at_one_moment_the_later_message_wins() {
     let mut one = claim(9, is("300k"), 1);
     let mut two = claim(2, is("400k"), 1);
@@ -160,9 +182,11 @@ fn a_memory_is_to_stand_as_its_key_decides() {
     assert_eq!(turned(&all), [], "what stands as it should is left alone");
     // What had ended it is gone, and is known to be gone for good.
     all[0].superseded_by = None;
+    all[0].ended_at = all[0].valid_to;
     assert_eq!(turned(&all[..1]), []);
     // Or was undone.
     all[0].superseded_by = Some(new.id);
+    all[0].ended_at = None;
     assert_eq!(turned(&all[..1]), [(old.id, Outcome::Reopened, None)]);
 }
 
@@ -350,6 +374,21 @@ proptest! {
         for one in &holding {
             for two in &holding {
                 prop_assert!(!one.value.contradicts(&two.value), "{:?} {:?}", one, two);
+            }
+        }
+    }
+
+    #[test]
+    fn what_ended_for_good_never_holds_longer(claims in any_claims(), without in 0..12_usize) {
+        let fewer: Vec<Claim> = (claims.iter().enumerate())
+            .filter(|(at, _)| *at != without)
+            .map(|(_, claim)| claim.clone())
+            .collect();
+        for all in [claims, fewer] {
+            for (claim, standing) in all.iter().zip(settle(&all)) {
+                if let Some(ended) = claim.ended {
+                    prop_assert!(standing.until.is_some_and(|until| until <= ended));
+                }
             }
         }
     }

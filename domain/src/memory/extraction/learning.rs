@@ -117,6 +117,7 @@ fn memory(fact: &Fact, id: MemoryId, now: Timestamp) -> Memory {
         valid_from: fact.valid_from,
         valid_to: None,
         superseded_by: None,
+        ended_at: None,
         expires_at: fact.expires_at,
         created_at: now,
         access_count: 0,

@@ -26,14 +26,14 @@ fn keyed(w: &World, content: &str, days_ago: i64) -> Memory {
     }
 }
 
-fn to(content: &str) -> Revision {
+pub(super) fn to(content: &str) -> Revision {
     Revision {
         content: Some(content.to_owned()),
         ..Revision::default()
     }
 }
 
-fn editing(w: &World, before: &Memory, revision: Revision) -> Edit {
+pub(super) fn editing(w: &World, before: &Memory, revision: Revision) -> Edit {
     let now = w.now();
     let after = revise(before, revision, now);
     let former = former(before, &after, w.ids.memory());
@@ -50,7 +50,7 @@ fn editing(w: &World, before: &Memory, revision: Revision) -> Edit {
     }
 }
 
-async fn edited(w: &World, edit: Edit) -> Memory {
+pub(super) async fn edited(w: &World, edit: Edit) -> Memory {
     match w.store.edit_memory(w.owner, edit).await.unwrap() {
         Updated::Done(memory) => memory,
         refused => panic!("{refused:?}"),
@@ -62,16 +62,16 @@ async fn changes(w: &World, session: Option<SessionId>) -> Vec<Change> {
     page.unwrap().items
 }
 
-async fn newest(w: &World) -> Change {
+pub(super) async fn newest(w: &World) -> Change {
     changes(w, None).await.remove(0)
 }
 
-async fn row(w: &World, id: MemoryId) -> Memory {
+pub(super) async fn row(w: &World, id: MemoryId) -> Memory {
     w.memory_row(id).await.unwrap()
 }
 
 /// How a change is undone as things stand.
-async fn reversal(w: &World, change: &Change) -> Reversal {
+pub(super) async fn reversal(w: &World, change: &Change) -> Reversal {
     let touched: Vec<MemoryId> = change.items.iter().map(|item| item.memory).collect();
     let now = w.store.memories(w.owner, &touched).await.unwrap();
     let later = w.store.later_items(w.owner, change.id, &touched).await;
@@ -89,7 +89,7 @@ async fn reversal(w: &World, change: &Change) -> Reversal {
     }
 }
 
-async fn reverted(w: &World, change: &Change) -> Change {
+pub(super) async fn reverted(w: &World, change: &Change) -> Change {
     let reversal = reversal(w, change).await;
     w.store.revert(w.owner, reversal).await.unwrap()
 }

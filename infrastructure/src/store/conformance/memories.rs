@@ -17,6 +17,7 @@ pub async fn a_memory_is_read_as_it_was_given(store: Arc<dyn Store>) {
     let session = w.session().await;
     let said = w.said(session, "I like tea.").await;
     let plain = w.memory("The budget is 400k");
+    let ended = Some(later(w.now(), 1));
     let full = Memory {
         scope: Scope::TaskState,
         kind: Kind::TemporaryState,
@@ -26,7 +27,8 @@ pub async fn a_memory_is_read_as_it_was_given(store: Arc<dyn Store>) {
         trust: Trust::Assistant,
         pinned: true,
         key: Some("task/progress".to_owned()),
-        valid_to: Some(later(w.now(), 1)),
+        valid_to: ended,
+        ended_at: ended,
         expires_at: Some(later(w.now(), CENTURY)),
         access_count: 3,
         version: 4,

@@ -22,6 +22,7 @@ pub mod changes;
 pub mod closing;
 pub mod commit;
 pub mod embeddings;
+pub mod ending;
 pub mod expiry;
 pub mod extraction;
 pub mod fading;
@@ -80,6 +81,11 @@ macro_rules! conformance {
                 what_a_forgotten_or_expired_memory_had_ended_stays_ended
                 a_consolidation_that_would_repeat_what_came_meanwhile_is_decided_again
                 what_is_said_of_a_key_is_found_by_it
+            }
+            ending {
+                what_ended_for_good_stays_so_whatever_is_said_meanwhile_and_taken_back
+                an_end_that_was_shortened_for_good_stays_short
+                what_an_edit_put_aside_for_good_stays_so_whatever_is_taken_back
             }
             owners {
                 a_migrated_store_is_ready
@@ -371,6 +377,7 @@ mod tests {
         let sources = [
             include_str!("changes.rs"),
             include_str!("superseding.rs"),
+            include_str!("ending.rs"),
             include_str!("owners.rs"),
             include_str!("sessions.rs"),
             include_str!("messages.rs"),

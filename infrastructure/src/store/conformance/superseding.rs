@@ -17,11 +17,11 @@ use super::world::{ALL, World};
 const PATHS: [&str; 3] = ["given", "indexed", "consolidated"];
 
 /// A day of the past.
-fn day(w: &World, number: i64) -> Timestamp {
+pub(super) fn day(w: &World, number: i64) -> Timestamp {
     w.now() - TimeDelta::days(100 - number)
 }
 
-fn budget(w: &World, amount: &str, since: Timestamp) -> Memory {
+pub(super) fn budget(w: &World, amount: &str, since: Timestamp) -> Memory {
     Memory {
         key: Some("budget".to_owned()),
         valid_from: since,
@@ -30,7 +30,7 @@ fn budget(w: &World, amount: &str, since: Timestamp) -> Memory {
 }
 
 /// Stores a memory that holds since a time, in one of the ways; its id.
-async fn stored(w: &World, path: &str, memory: Memory) -> MemoryId {
+pub(super) async fn stored(w: &World, path: &str, memory: Memory) -> MemoryId {
     let id = memory.id;
     if path == "given" {
         w.remembered(memory).await;

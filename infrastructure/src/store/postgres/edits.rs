@@ -19,7 +19,7 @@ use super::{forget, formers, history, jobs, lines, memories, owners, sessions};
 const REWRITE: &str = "
 UPDATE memories m SET content = $4, identity = $5, identity_hash = sha256(convert_to($5, 'UTF8')), scope = $6, kind = $7, layer = $8, state = $9,
     importance = $10, confidence = $11, trust = $12, pinned = $13, key = $14, valid_from = $15, valid_to = $16, superseded_by = $17,
-    expires_at = $18, last_access = $19, version = $20, terms = $21, change = $22, fades_at = $23
+    expires_at = $18, last_access = $19, version = $20, terms = $21, change = $22, fades_at = $23, ended_at = $24
 WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = $3";
 
 const KEEP_SOURCES: &str = "
@@ -73,6 +73,7 @@ async fn rewrite(
         .bind(item.document.as_bytes())
         .bind(change.number())
         .bind(fades_at(memory))
+        .bind(memory.ended_at)
         .execute(tx)
         .await?;
     Ok(())

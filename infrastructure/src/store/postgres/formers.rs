@@ -23,12 +23,12 @@ const OF: &str = concat!(
 
 const KEEP: &str = "INSERT INTO memory_formers (tenant_id, owner_id, memory_id, former_id) VALUES ($1, $2, $3, $4)";
 
-/// They expire with the edited one, and what another claim of the key may have ended sooner ends for good.
+/// They expire with the edited one.
 const FOLLOW: &str = "
-UPDATE memories m SET expires_at = $4, superseded_by = NULL, version = m.version + 1, change = $5
+UPDATE memories m SET expires_at = $4, version = m.version + 1, change = $5
 FROM memory_formers f
 WHERE f.tenant_id = $1 AND f.owner_id = $2 AND f.memory_id = $3 AND m.tenant_id = $1 AND m.owner_id = $2 AND m.id = f.former_id
-    AND (m.expires_at IS DISTINCT FROM $4 OR m.superseded_by IS NOT NULL)";
+    AND m.expires_at IS DISTINCT FROM $4";
 
 const REMOVE_OF: &str = "
 WITH removed AS (

@@ -20,12 +20,13 @@ const LINES: &str = concat!(
 );
 
 const STAND: &str = "
-UPDATE memories m SET state = n.state, valid_to = n.valid_to, superseded_by = n.superseded_by, version = m.version + 1, change = $7
-FROM unnest($3::uuid[], $4::text[], $5::timestamptz[], $6::uuid[]) AS n (id, state, valid_to, superseded_by)
+UPDATE memories m SET state = n.state, valid_to = n.valid_to, superseded_by = n.superseded_by, ended_at = n.ended_at, version = m.version + 1,
+    change = $7
+FROM unnest($3::uuid[], $4::text[], $5::timestamptz[], $6::uuid[], $8::timestamptz[]) AS n (id, state, valid_to, superseded_by, ended_at)
 WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = n.id";
 
 const RELEASE: &str = "
-UPDATE memories m SET superseded_by = NULL, version = m.version + 1, change = $4
+UPDATE memories m SET superseded_by = NULL, ended_at = m.valid_to, version = m.version + 1, change = $4
 WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.superseded_by = ANY($3)";
 
 const ENDED: &str = concat!(
@@ -112,6 +113,7 @@ pub(super) async fn stand(
         .bind(memories.iter().map(|m| m.valid_to).collect::<Vec<_>>())
         .bind(successors.collect::<Vec<_>>())
         .bind(change.number())
+        .bind(memories.iter().map(|m| m.ended_at).collect::<Vec<_>>())
         .execute(tx)
         .await?;
     Ok(())

@@ -40,15 +40,15 @@ pub(super) use unexpired;
 /// Passes over ids that exist or were forgotten.
 const INSERT: &str = "
 INSERT INTO memories (tenant_id, owner_id, id, content, speaker, scope, kind, layer, state, importance, confidence, trust, pinned, key,
-    session_id, identity, identity_hash, terms, valid_from, valid_to, superseded_by, expires_at, created_at, access_count, last_access,
-    version, fades_at, change)
+    session_id, identity, identity_hash, terms, valid_from, valid_to, superseded_by, ended_at, expires_at, created_at, access_count,
+    last_access, version, fades_at, change)
 SELECT $1, $2, n.id, n.content, n.speaker, n.scope, n.kind, n.layer, n.state, n.importance, n.confidence, n.trust, n.pinned, n.key,
-    n.session_id, n.identity, sha256(convert_to(n.identity, 'UTF8')), t.terms, n.valid_from, n.valid_to, n.superseded_by, n.expires_at,
-    n.created_at, n.access_count, n.last_access, n.version, n.fades_at, $6
+    n.session_id, n.identity, sha256(convert_to(n.identity, 'UTF8')), t.terms, n.valid_from, n.valid_to, n.superseded_by, n.ended_at,
+    n.expires_at, n.created_at, n.access_count, n.last_access, n.version, n.fades_at, $6
 FROM jsonb_to_recordset($3) AS n (id uuid, content text, speaker text, scope text, kind text, layer text, state text, importance smallint,
     confidence double precision, trust text, pinned boolean, key text, session_id uuid, identity text, valid_from timestamptz,
-    valid_to timestamptz, superseded_by uuid, expires_at timestamptz, created_at timestamptz, access_count bigint,
-    last_access timestamptz, version bigint, fades_at timestamptz)
+    valid_to timestamptz, superseded_by uuid, ended_at timestamptz, expires_at timestamptz, created_at timestamptz,
+    access_count bigint, last_access timestamptz, version bigint, fades_at timestamptz)
 JOIN unnest($4::uuid[], $5::bytea[]) AS t (id, terms) ON t.id = n.id
 WHERE NOT EXISTS (
     SELECT FROM tombstones b
@@ -159,6 +159,7 @@ struct NewRow<'a> {
     valid_from: Timestamp,
     valid_to: Option<Timestamp>,
     superseded_by: Option<Uuid>,
+    ended_at: Option<Timestamp>,
     expires_at: Option<Timestamp>,
     created_at: Timestamp,
     access_count: i64,
@@ -188,6 +189,7 @@ impl<'a> From<&'a IndexedMemory> for NewRow<'a> {
             valid_from: memory.valid_from,
             valid_to: memory.valid_to,
             superseded_by: memory.superseded_by.map(|id| id.0),
+            ended_at: memory.ended_at,
             expires_at: memory.expires_at,
             created_at: memory.created_at,
             access_count: memory.access_count,

@@ -261,7 +261,7 @@ pub(super) fn job_state(name: &str) -> Result<JobState, sqlx::Error> {
 macro_rules! memory_columns {
     () => {
         "m.id, m.content, m.speaker, m.scope, m.kind, m.layer, m.state, m.importance, m.confidence, m.trust, m.pinned, m.key, m.session_id, \
-         m.valid_from, m.valid_to, m.superseded_by, m.expires_at, m.created_at, m.access_count, m.last_access, m.version, \
+         m.valid_from, m.valid_to, m.superseded_by, m.ended_at, m.expires_at, m.created_at, m.access_count, m.last_access, m.version, \
          (SELECT coalesce(jsonb_agg(jsonb_build_object('message_id', x.message_id, 'session_id', x.session_id, 'seq', x.seq) \
           ORDER BY x.session_id, x.seq), '[]') \
           FROM memory_sources x WHERE x.tenant_id = m.tenant_id AND x.owner_id = m.owner_id AND x.memory_id = m.id) AS sources"
@@ -288,6 +288,7 @@ pub(super) struct MemoryRow {
     valid_from: Timestamp,
     valid_to: Option<Timestamp>,
     superseded_by: Option<Uuid>,
+    ended_at: Option<Timestamp>,
     expires_at: Option<Timestamp>,
     created_at: Timestamp,
     access_count: i64,
@@ -318,6 +319,7 @@ impl TryFrom<MemoryRow> for Memory {
             valid_from: row.valid_from,
             valid_to: row.valid_to,
             superseded_by: row.superseded_by.map(MemoryId),
+            ended_at: row.ended_at,
             expires_at: row.expires_at,
             created_at: row.created_at,
             access_count: row.access_count,

@@ -22,7 +22,7 @@ use super::{history, jobs, memories, owners};
 statements! {
     REWRITE = "UPDATE memories SET content = ?4, identity = ?5, fingerprint = ?6, scope = ?7, kind = ?8, layer = ?9, state = ?10, \
                importance = ?11, confidence = ?12, trust = ?13, pinned = ?14, fact_key = ?15, valid_from = ?16, valid_to = ?17, \
-               superseded_by = ?18, expires_at = ?19, last_access = ?20, version = ?21, terms = ?22, change = ?23, fades_at = ?24 \
+               superseded_by = ?18, expires_at = ?19, last_access = ?20, version = ?21, terms = ?22, change = ?23, fades_at = ?24, ended_at = ?25 \
                WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3";
     KEEP_SOURCES = "DELETE FROM memory_sources WHERE tenant_id = ?1 AND owner_id = ?2 AND memory_id = ?3 \
                     AND message_id NOT IN (SELECT unhex(value) FROM json_each(?4))";
@@ -71,6 +71,7 @@ async fn rewrite(
         .bind(item.document.as_bytes())
         .bind(change.number())
         .bind(fades_at(m).map(micros))
+        .bind(m.ended_at.map(micros))
         .execute(connection)
         .await
         .map_err(store_error)?;

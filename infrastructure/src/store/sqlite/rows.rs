@@ -275,6 +275,7 @@ pub(super) fn memory(row: &SqliteRow) -> StoreResult<Memory> {
         valid_from: row.time("valid_from")?,
         valid_to: row.time_or_none("valid_to")?,
         superseded_by: row.get::<Option<Uuid>>("superseded_by")?.map(MemoryId),
+        ended_at: row.time_or_none("ended_at")?,
         expires_at: row.time_or_none("expires_at")?,
         created_at: row.time("created_at")?,
         access_count: row.get("access_count")?,

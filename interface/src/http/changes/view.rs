@@ -107,7 +107,7 @@ impl From<Item> for ItemView {
     }
 }
 
-/// Values as a memory shows them: nothing where there is none, and trust as a number.
+/// Values as a memory shows them: nothing where there is none, trust as a number, and the end in `valid_to` alone.
 fn shown(values: Values) -> Values {
     let mut shown = Values::new();
     for (name, value) in values {
@@ -116,7 +116,7 @@ fn shown(values: Values) -> Values {
             Some(Ok(trust)) => Value::from(trust.weight()),
             _ => value,
         };
-        if !value.is_null() {
+        if !value.is_null() && name != "ended_at" {
             shown.insert(name, value);
         }
     }

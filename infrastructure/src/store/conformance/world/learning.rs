@@ -161,6 +161,7 @@ impl World {
             valid_from: now,
             valid_to: None,
             superseded_by: None,
+            ended_at: None,
             expires_at: None,
             created_at: now,
             access_count: 0,

@@ -1,15 +1,20 @@
 //! Migrations, and the statements that rely on them.
 
 use sqlx::{AssertSqlSafe, Executor, SqlSafeStr};
+use tidemark_application::memory::remember;
+use tidemark_application::ports::memories::{Forgetting, MemoryRepository};
 use tidemark_application::ports::owners::OwnerRepository;
 use tidemark_application::ports::store::StoreError;
+use tidemark_domain::ids::{ChangeId, TenantId};
+use tidemark_domain::memory::State;
 
-use super::super::testing::TestDatabase;
+use super::super::testing::{TestDatabase, new_id, now, owner};
 use super::super::{
     ConnectError, PostgresStore, SchemaMismatch, changes, edits, embeddings, extraction, fading,
     forget, formers, history, idempotency, jobs, learning, lines, memories, messages, owners,
     recalled, schema, sessions, statistics, turns, users,
 };
+use super::steps::memory;
 
 pub(super) fn statements() -> Vec<&'static str> {
     [
@@ -178,6 +183,50 @@ async fn a_database_that_a_later_version_has_migrated_is_refused() {
         refused,
         Err(ConnectError::Schema(SchemaMismatch::Foreign(9999)))
     ));
+}
+
+#[tokio::test]
+async fn what_had_ended_for_good_before_that_was_a_value_of_its_own_still_has() {
+    let database = TestDatabase::create().await;
+    let store = database.store().await;
+    let owner = owner(&store, TenantId::DEFAULT).await;
+    let keyed = |content: &str, key: &str| {
+        let mut memory = memory(content, Vec::new()).memory;
+        memory.key = Some(key.to_owned());
+        memory
+    };
+    let (budget, raised) = (keyed("102k", "budget"), keyed("103k", "budget"));
+    let (limit, lowered) = (keyed("9", "limit"), keyed("8", "limit"));
+    for memory in [&budget, &raised, &limit, &lowered] {
+        let given = vec![remember::index(memory.clone())];
+        let change = ChangeId(new_id());
+        let stored = store.remember(owner, given, Vec::new(), change, None, now());
+        stored.await.unwrap();
+    }
+    let forgetting = Forgetting {
+        id: raised.id,
+        expected: None,
+        fresh: false,
+        echoes: Vec::new(),
+        buried: Vec::new(),
+        change: ChangeId(new_id()),
+        now: now(),
+    };
+    store.forget(owner, forgetting).await.unwrap();
+    store.close().await;
+    database
+        .execute("ALTER TABLE memories DROP COLUMN ended_at")
+        .await;
+    database
+        .execute("DELETE FROM _sqlx_migrations WHERE version = 16")
+        .await;
+    let store = database.store().await;
+    let ids = [budget.id, limit.id];
+    for memory in store.memories(owner, &ids).await.unwrap() {
+        let end = (memory.id == budget.id).then_some(raised.valid_from);
+        assert_eq!(memory.ended_at, end);
+        assert_eq!(memory.state, State::Superseded);
+    }
 }
 
 /// Whoever adds a table says what an erasure does to it.

@@ -142,6 +142,7 @@ pub(super) fn memory(content: &str, sources: Vec<Source>) -> IndexedMemory {
         valid_from: now(),
         valid_to: None,
         superseded_by: None,
+        ended_at: None,
         expires_at: None,
         created_at: now(),
         access_count: 0,

@@ -21,11 +21,11 @@ statements! {
                   ON m.tenant_id = f.tenant_id AND m.owner_id = f.owner_id AND m.id = f.former_id \
                   WHERE f.tenant_id = ?1 AND f.owner_id = ?2 AND f.memory_id = ?3 AND ", unexpired!("NULL"), " ORDER BY m.valid_from, m.id");
     KEEP = "INSERT INTO memory_formers (tenant_id, owner_id, memory_id, former_id) VALUES (?1, ?2, ?3, ?4)";
-    /// They expire with the edited one, and what another claim of the key may have ended sooner ends for good.
-    FOLLOW = "UPDATE memories SET expires_at = ?4, superseded_by = NULL, version = version + 1, change = ?5 \
+    /// They expire with the edited one.
+    FOLLOW = "UPDATE memories SET expires_at = ?4, version = version + 1, change = ?5 \
               WHERE tenant_id = ?1 AND owner_id = ?2 \
               AND id IN (SELECT former_id FROM memory_formers WHERE tenant_id = ?1 AND owner_id = ?2 AND memory_id = ?3) \
-              AND (expires_at IS NOT ?4 OR superseded_by IS NOT NULL)";
+              AND expires_at IS NOT ?4";
     IDS_OF = "SELECT former_id FROM memory_formers \
               WHERE tenant_id = ?1 AND owner_id = ?2 AND memory_id IN (SELECT unhex(value) FROM json_each(?3))";
     /// What edited memories of which something is gone are.

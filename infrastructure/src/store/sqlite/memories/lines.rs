@@ -20,9 +20,9 @@ statements! {
                      ON m.tenant_id = ?1 AND m.owner_id = ?2 AND m.fact_key = asked.value \
                      AND coalesce(m.valid_to, 9223372036854775807) >= ?4 \
                      WHERE m.state <> 'quarantined' AND ", unexpired!("?5"));
-    STAND = "UPDATE memories SET state = ?4, valid_to = ?5, superseded_by = ?6, version = version + 1, change = ?7 \
+    STAND = "UPDATE memories SET state = ?4, valid_to = ?5, superseded_by = ?6, version = version + 1, change = ?7, ended_at = ?8 \
              WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3";
-    RELEASE = "UPDATE memories SET superseded_by = NULL, version = version + 1, change = ?4 \
+    RELEASE = "UPDATE memories SET superseded_by = NULL, ended_at = valid_to, version = version + 1, change = ?4 \
                WHERE tenant_id = ?1 AND owner_id = ?2 AND superseded_by IN (SELECT unhex(value) FROM json_each(?3))";
     ENDED = concat!("SELECT ", memory_columns!(), " FROM memories m INDEXED BY memories_by_successor \
                      WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.superseded_by = ?3 AND ", unexpired!("NULL"));
@@ -86,6 +86,7 @@ pub(in crate::store::sqlite) async fn stand(
         .bind(memory.valid_to.map(micros))
         .bind(memory.superseded_by.map(|id| id.0))
         .bind(change.number())
+        .bind(memory.ended_at.map(micros))
         .execute(connection)
         .await
         .map_err(store_error)?;

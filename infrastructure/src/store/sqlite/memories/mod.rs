@@ -27,7 +27,7 @@ use super::{SqliteStore, changes, messages};
 macro_rules! memory_columns {
     () => {
         "m.id, m.content, m.speaker, m.scope, m.kind, m.layer, m.state, m.importance, m.confidence, m.trust, m.pinned, m.fact_key, \
-         m.session_id, m.valid_from, m.valid_to, m.superseded_by, m.expires_at, m.created_at, m.access_count, m.last_access, m.version, \
+         m.session_id, m.valid_from, m.valid_to, m.superseded_by, m.ended_at, m.expires_at, m.created_at, m.access_count, m.last_access, m.version, \
          (SELECT json_group_array(json_array(hex(s.message_id), hex(s.session_id), s.seq) ORDER BY s.session_id, s.seq) \
              FROM memory_sources s WHERE s.tenant_id = m.tenant_id AND s.owner_id = m.owner_id AND s.memory_id = m.id) AS sources"
     };

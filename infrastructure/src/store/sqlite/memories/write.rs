@@ -17,9 +17,9 @@ statements! {
     /// What is there or was forgotten is passed over.
     ADD = "INSERT INTO memories (tenant_id, owner_id, id, content, identity, fingerprint, scope, kind, layer, state, \
            importance, confidence, trust, pinned, fact_key, session_id, valid_from, valid_to, expires_at, created_at, \
-           access_count, last_access, version, terms, speaker, superseded_by, fades_at, change) \
+           access_count, last_access, version, terms, speaker, superseded_by, fades_at, ended_at, change) \
            SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, \
-               ?24, ?25, ?26, ?27, ?28 \
+               ?24, ?25, ?26, ?27, ?28, ?29 \
            WHERE NOT EXISTS (SELECT 1 FROM tombstones WHERE tenant_id = ?1 AND owner_id = ?2 AND memory_id = ?3) \
            ON CONFLICT (tenant_id, owner_id, id) DO NOTHING";
     ADD_SOURCES = "INSERT INTO memory_sources (tenant_id, owner_id, memory_id, message_id, session_id, seq) \
@@ -63,6 +63,7 @@ pub(in crate::store::sqlite) async fn add(
         .bind(m.speaker.as_deref())
         .bind(m.superseded_by.map(|id| id.0))
         .bind(fades_at(m).map(micros))
+        .bind(m.ended_at.map(micros))
         .bind(change.number())
         .execute(&mut *connection)
         .await

@@ -35,6 +35,7 @@ pub(super) fn chunk(message: &Message) -> IndexedMemory {
         valid_from: now,
         valid_to: None,
         superseded_by: None,
+        ended_at: None,
         expires_at: None,
         created_at: now,
         access_count: 0,

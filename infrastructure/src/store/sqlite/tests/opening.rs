@@ -1,5 +1,10 @@
 //! Opening and reopening the file.
 
+use sqlx::Connection;
+use tidemark_application::memory::remember;
+use tidemark_application::ports::memories::{Forgetting, MemoryRepository};
+use tidemark_domain::memory::{Layer, Memory, State};
+
 use super::*;
 
 #[tokio::test]
@@ -116,4 +121,58 @@ async fn a_restart_voids_the_leases_of_turns_and_jobs_at_once() {
     assert_eq!(again.job.id, claimed.job.id);
     assert_eq!(again.job.attempts, 2);
     assert!(again.token > claimed.token);
+}
+
+#[tokio::test]
+async fn what_had_ended_for_good_before_that_was_a_value_of_its_own_still_has() {
+    let mut fixture = Fixture::new().await;
+    let owner = fixture.owner;
+    let session = fixture.session().await;
+    let said = fixture.started(session).await.message;
+    let keyed = |content: &str, key: &str, hours: i64| Memory {
+        id: fixture.ids.memory(),
+        content: content.to_owned(),
+        layer: Layer::Semantic,
+        key: Some(key.to_owned()),
+        sources: Vec::new(),
+        valid_from: fixture.now + TimeDelta::hours(hours),
+        ..learned::chunk(&said).memory
+    };
+    let (budget, raised) = (keyed("102k", "budget", 0), keyed("103k", "budget", 1));
+    let (limit, lowered) = (keyed("9", "limit", 0), keyed("8", "limit", 1));
+    for memory in [&budget, &raised, &limit, &lowered] {
+        let given = vec![remember::index(memory.clone())];
+        let change = fixture.ids.change();
+        let stored = fixture
+            .store
+            .remember(owner, given, Vec::new(), change, None, fixture.now);
+        stored.await.unwrap();
+    }
+    let forgetting = Forgetting {
+        id: raised.id,
+        expected: None,
+        fresh: false,
+        echoes: Vec::new(),
+        buried: Vec::new(),
+        change: fixture.ids.change(),
+        now: fixture.now,
+    };
+    fixture.store.forget(owner, forgetting).await.unwrap();
+    fixture.store.close().await;
+    let file = SqliteOptions::new(path(fixture.directory.path()));
+    let mut connection = file.writer().connect().await.unwrap();
+    for statement in [
+        "ALTER TABLE memories DROP COLUMN ended_at",
+        "DELETE FROM _sqlx_migrations WHERE version = 16",
+    ] {
+        connection.execute(statement).await.unwrap();
+    }
+    connection.close().await.unwrap();
+    fixture.store = SqliteStore::open(file).await.unwrap();
+    let ids = [budget.id, limit.id];
+    for memory in fixture.store.memories(owner, &ids).await.unwrap() {
+        let end = (memory.id == budget.id).then_some(raised.valid_from);
+        assert_eq!(memory.ended_at, end);
+        assert_eq!(memory.state, State::Superseded);
+    }
 }
