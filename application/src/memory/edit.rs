@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use tidemark_domain::ids::{MemoryId, MessageId, Owner};
-use tidemark_domain::memory::change::{Item, Op, Revision, Standing, echoed, former, revise};
+use tidemark_domain::memory::change::{
+    Item, Op, Revision, Standing, echoed, former, leaves_its_key, revise,
+};
 use tidemark_domain::memory::{Memory, State, consolidation, gate};
 
 use super::forget::{burials, echoes};
@@ -63,7 +65,7 @@ impl EditMemory {
     /// Makes a new version of a memory, without credentials. What said the same as the old content, from the same messages in another layer,
     /// stands no longer: whoever corrects a statement does not want its verbatim told beside it. Nor do these messages teach the old content
     /// later; what they say of a key is left to the key. A statement about a key that comes to say something else stays on record as what was
-    /// believed until then.
+    /// believed until then; one that is taken off its key leaves ended what it had ended.
     ///
     /// # Errors
     /// When the store fails.
@@ -107,6 +109,7 @@ impl EditMemory {
                 Vec::new()
             };
             let edit = Edit {
+                releases: leaves_its_key(&before, &revision, &after),
                 jobs: embed_job(self.ids.as_ref(), self.embeds && reworded),
                 buried,
                 before,

@@ -22,6 +22,8 @@ pub struct Edit {
     pub former: Option<IndexedMemory>,
     /// Others that said the same from the same messages, as they were decided on and as they are to be: they stand no longer.
     pub echoes: Vec<(Memory, Memory)>,
+    /// What the memory had ended stays ended, as when it is forgotten: it speaks of its key no more. The change names that too.
+    pub releases: bool,
     /// What is kept of it: what became of the memory and the echoes.
     pub items: Vec<Item>,
     /// (Message, identity) pairs that must never be learned again: what the old content said.

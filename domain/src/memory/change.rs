@@ -485,6 +485,12 @@ pub fn undo(
         if decided_by_key {
             continue;
         }
+        // What ended it once is gone by now: the end is final, whatever is undone.
+        let successor = item.before.get("superseded_by").and_then(Value::as_str);
+        let is_gone = |id: &str| !now.keys().any(|known| known.to_string() == id);
+        if ended_apart(item) && successor.is_some_and(is_gone) {
+            continue;
+        }
         if edited(item.memory) {
             conflicts.push(item.memory);
         } else if item.op == Op::Created {
@@ -524,8 +530,8 @@ fn stood_before(memory: &Memory, item: &Item, at: Timestamp) -> Option<Memory> {
     Some(old)
 }
 
-/// Whether an item ended a memory for good, otherwise than by what is said of its key: as the echo of one that was edited. Where the end is
-/// not named, as in what was kept before it was a value of its own, it is known by its state, with nothing in its place.
+/// Whether an item ended a memory for good, otherwise than by what is said of its key: as the echo of one that was edited, or as what one had
+/// ended that left its key. Where the end is not named, as in what was kept before it was a value of its own, it is known by its state, with nothing in its place.
 fn ended_apart(item: &Item) -> bool {
     let is = |name| item.after.get(name).is_some_and(|value| !value.is_null());
     item.op == Op::Closed && (is("ended_at") || is("state") && !is("superseded_by"))
@@ -622,6 +628,25 @@ pub fn echoed(echo: &Memory, edited: &Memory, now: Timestamp) -> Option<(Memory,
     ended.version += 1;
     let item = Item::changed(echo, &ended, Op::Closed);
     Some((ended, item))
+}
+
+/// Whether an edit takes a memory off its key without calling wrong that it spoke of it: by name, or in words that still do, among other things. What it
+/// had ended stays ended then, as if it had been forgotten. An edit that speaks of something else instead, or names another key, corrects what never was so.
+pub fn leaves_its_key(before: &Memory, revision: &Revision, after: &Memory) -> bool {
+    let (Some(key), None) = (&before.key, &after.key) else {
+        return false;
+    };
+    revision.key == Some(Setting::Nothing) || conflict::states(key, &after.content)
+}
+
+/// What a memory had ended that speaks of the key no more: it stays ended.
+pub fn released(ended: &Memory) -> (Memory, Item) {
+    let mut released = ended.clone();
+    released.superseded_by = None;
+    released.ended_at = ended.valid_to;
+    released.version += 1;
+    let item = Item::changed(ended, &released, Op::Closed);
+    (released, item)
 }
 
 /// A memory that has faded, archived; and what is kept of it.

@@ -88,11 +88,20 @@ impl Claim {
 
 /// What a text says of a key: as the rules read it (the last time, if it says it twice), or, where they find nothing of it, the text itself.
 pub fn value(key: &str, content: &str) -> Value {
+    stated(key, content).unwrap_or_else(|| Value::Is(normalise(content)))
+}
+
+/// Whether the rules find in a text that it says something of a key.
+pub fn states(key: &str, content: &str) -> bool {
+    stated(key, content).is_some()
+}
+
+fn stated(key: &str, content: &str) -> Option<Value> {
     let (_, attribute) = rules::parts(key);
     rules::statements(content)
         .into_iter()
         .rfind(|s| s.key.as_deref() == Some(attribute))
-        .map_or_else(|| Value::Is(normalise(content)), |s| s.value)
+        .map(|s| s.value)
 }
 
 /// The key that the rules read from what a memory says, when it says one thing and nothing else.

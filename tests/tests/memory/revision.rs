@@ -11,6 +11,8 @@ use tidemark_tests::server::{Setup, with_model};
 each_store!(
     an_edited_memory_is_found_by_its_new_words_alone,
     an_edited_fact_ends_what_was_said_of_its_key_and_its_revert_reopens_it,
+    an_end_is_final_whatever_is_said_later_and_reverted,
+    a_fact_that_is_taken_off_its_key_reopens_nothing_and_its_revert_gives_it_back,
     what_a_fact_said_is_told_as_of_then_until_it_is_forgotten,
     an_edited_chunk_is_not_learned_again_by_the_consolidation_of_its_message,
     an_edit_needs_the_version_it_names,
@@ -160,6 +162,67 @@ async fn an_edited_fact_ends_what_was_said_of_its_key_and_its_revert_reopens_it(
         (&marked["reverted_by"], &marked["revertible"]),
         (&undone["id"], &json!(false))
     );
+}
+
+async fn an_end_is_final_whatever_is_said_later_and_reverted(store: Store) {
+    let (_server, _model, client) = with_model(store).await;
+    let since = async |value: &str, month: u32| {
+        let body = json!({
+            "content": format!("Our budget is {value}"),
+            "valid_from": format!("2025-{month:02}-01T00:00:00Z"),
+        });
+        client.post("/v1/memories", &body).await.expect(201)
+    };
+    let first = since("300k", 1).await;
+    let second = since("400k", 9).await;
+    let path = format!("/v1/memories/{}", id_of(&second));
+    assert_eq!(client.delete(&path).await.status, 204);
+    assert_eq!(budgets(&client).await, [""; 0]);
+    for (month, goes) in [(3, "reverted"), (5, "moved"), (11, "reverted")] {
+        let late = since("500k", month).await;
+        assert_eq!(budgets(&client).await, ["500k"], "{month}");
+        if goes == "reverted" {
+            reverted(&client, &newest_change(&client).await).await;
+        } else {
+            patched(
+                &client,
+                &late,
+                json!({"key": "limit", "content": "Nothing more"}),
+            )
+            .await;
+        }
+        assert_eq!(budgets(&client).await, [""; 0], "{month}");
+    }
+    let path = format!("/v1/memories/{}", id_of(&first));
+    let first = client.get(&path).await.expect(200);
+    assert_eq!(
+        (&first["state"], &first["valid_to"]),
+        (&json!("superseded"), &json!("2025-09-01T00:00:00Z"))
+    );
+    assert!(first.get("ended_at").is_none());
+}
+
+async fn a_fact_that_is_taken_off_its_key_reopens_nothing_and_its_revert_gives_it_back(
+    store: Store,
+) {
+    let (_server, _model, client) = with_model(store).await;
+    let old = given(&client, "Our budget is 300k").await;
+    let new = given(&client, "Our budget is 400k").await;
+    patched(&client, &new, json!({"key": null})).await;
+    assert_eq!(budgets(&client).await, ["400k"]);
+    let change = newest_change(&client).await;
+    let items = change["items"].as_array().unwrap();
+    let closed = items.iter().find(|i| i["memory_id"] == old["id"]).unwrap();
+    assert_eq!(closed["op"], "closed");
+    assert_eq!(closed["before"], json!({"superseded_by": new["id"]}));
+    assert!(closed.get("after").is_none(), "{closed}");
+    reverted(&client, &change).await;
+    assert_eq!(budgets(&client).await, ["400k"]);
+    let past = history(&client, &old).await;
+    assert_eq!(past["superseded_by"]["id"], new["id"], "{past}");
+    // Of another key: then it never spoke of the budget.
+    patched(&client, &new, json!({"key": "limit"})).await;
+    assert_eq!(budgets(&client).await, ["300k", "400k"]);
 }
 
 async fn what_a_fact_said_is_told_as_of_then_until_it_is_forgotten(store: Store) {

@@ -214,6 +214,66 @@ fn the_echo_of_what_was_edited_ends_with_it_and_comes_back_with_it() {
 }
 
 #[test]
+fn what_is_taken_off_its_key_is_no_correction_unless_it_speaks_of_something_else() {
+    let mut fact = memory(1, "Our budget is 300k");
+    fact.key = Some("budget".to_owned());
+    let words = |content: &str| Revision {
+        content: Some(content.to_owned()),
+        ..Revision::default()
+    };
+    let off = |content: &str| Revision {
+        key: Some(Setting::Nothing),
+        ..words(content)
+    };
+    let to_another = Revision {
+        key: Some(Setting::To("limit".to_owned())),
+        ..Revision::default()
+    };
+    for (revision, leaves) in [
+        (off("Our budget is 300k"), true),
+        (off("It depends on the project"), true),
+        (words("Our budget is 300k. The board has agreed."), true),
+        (words("We met on Monday"), false),
+        (words("Our budget is 400k. The board has agreed."), true),
+        (words("Our budget is 400k"), false),
+        (words("Our deadline is Friday"), false),
+        (to_another, false),
+    ] {
+        let after = revise(&fact, revision.clone(), day(3));
+        assert_eq!(
+            leaves_its_key(&fact, &revision, &after),
+            leaves,
+            "{revision:?}"
+        );
+    }
+    let unkeyed = memory(2, "We met on Monday");
+    let revision = off("We met on Tuesday");
+    let after = revise(&unkeyed, revision.clone(), day(3));
+    assert!(!leaves_its_key(&unkeyed, &revision, &after));
+}
+
+#[test]
+fn what_was_released_is_given_back_while_what_had_ended_it_is_there() {
+    let fact = memory(1, "Our budget is 400k");
+    let mut old = memory(2, "Our budget is 300k");
+    old.key = Some("budget".to_owned());
+    old.state = State::Superseded;
+    old.valid_to = Some(day(4));
+    old.superseded_by = Some(fact.id);
+    let (now, item) = released(&old);
+    assert_eq!(
+        (now.valid_to, now.superseded_by, now.ended_at),
+        (Some(day(4)), None, Some(day(4)))
+    );
+    let items = vec![Item::changed(&fact, &fact, Op::Updated), item];
+    let undoing = undo(&change(items.clone()), &[fact, now.clone()], &[], day(9)).unwrap();
+    let restored = &undoing.restored[1].1;
+    assert_eq!(restored, &Memory { version: 3, ..old });
+    let undoing = undo(&change(items), &[now], &[], day(9));
+    assert_eq!(undoing, Ok(Undoing::default()));
+}
+
+#[test]
 fn a_fact_that_ends_sooner_by_its_key_is_left_to_the_key() {
     let mut old = memory(1, "Our budget is 300k");
     old.key = Some("budget".to_owned());

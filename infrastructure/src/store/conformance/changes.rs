@@ -11,7 +11,7 @@ use tidemark_application::ports::sessions::Updated;
 use tidemark_application::ports::store::{Cursor, Store};
 use tidemark_domain::ids::{MemoryId, SessionId};
 use tidemark_domain::memory::change::{
-    Change, ChangeKind, Item, Op, Revision, Setting, echoed, former, revise, undo,
+    Change, ChangeKind, Item, Op, Revision, Setting, echoed, former, leaves_its_key, revise, undo,
 };
 use tidemark_domain::memory::{Memory, State, Trust};
 use tidemark_domain::session::Role;
@@ -35,9 +35,11 @@ pub(super) fn to(content: &str) -> Revision {
 
 pub(super) fn editing(w: &World, before: &Memory, revision: Revision) -> Edit {
     let now = w.now();
+    let asked = revision.clone();
     let after = revise(before, revision, now);
     let former = former(before, &after, w.ids.memory());
     Edit {
+        releases: leaves_its_key(before, &asked, &after),
         items: vec![Item::changed(before, &after, Op::Updated)],
         former: former.map(indexed),
         before: before.clone(),
@@ -94,7 +96,7 @@ pub(super) async fn reverted(w: &World, change: &Change) -> Change {
     w.store.revert(w.owner, reversal).await.unwrap()
 }
 
-fn ops(change: &Change) -> HashSet<(MemoryId, Op)> {
+pub(super) fn ops(change: &Change) -> HashSet<(MemoryId, Op)> {
     change.items.iter().map(|i| (i.memory, i.op)).collect()
 }
 

@@ -280,6 +280,7 @@ pub async fn a_memory_that_says_something_else_loses_its_vector_and_is_embedded_
         before: before.clone(),
         after: indexed(after),
         former: None,
+        releases: false,
         echoes: Vec::new(),
         items: Vec::new(),
         buried: Vec::new(),

@@ -1,15 +1,16 @@
 //! Ends that are final (B13): what ended for good is not reopened by what is said later of its key and taken back.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use chrono::TimeDelta;
 use tidemark_application::ports::changes::Reversal;
 use tidemark_application::ports::store::Store;
 use tidemark_domain::ids::{MemoryId, Timestamp};
-use tidemark_domain::memory::change::{Revision, Setting, echoed};
+use tidemark_domain::memory::change::{Op, Revision, Setting, echoed};
 use tidemark_domain::memory::{Memory, State};
 
-use super::changes::{edited, editing, newest, reversal, reverted, row, to};
+use super::changes::{edited, editing, newest, ops, reversal, reverted, row, to};
 use super::superseding::{budget, day, stored};
 use super::world::{World, source};
 
@@ -229,4 +230,91 @@ pub async fn what_an_edit_put_aside_for_good_stays_so_whatever_is_taken_back(
         end(&row(&w, echo.id).await),
         (State::Current, None, None, None)
     );
+}
+
+fn keyless() -> Revision {
+    Revision {
+        key: Some(Setting::Nothing),
+        ..Revision::default()
+    }
+}
+
+pub async fn what_leaves_its_key_leaves_ended_what_it_had_ended(store: Arc<dyn Store>) {
+    let w = World::new(store).await;
+    let first = w.remembered(budget(&w, "300k", day(&w, 0))).await.id;
+    let second = w.remembered(budget(&w, "400k", day(&w, 10))).await;
+    let third = w.remembered(budget(&w, "500k", day(&w, 20))).await;
+    let (since_second, since_third) = (second.valid_from, third.valid_from);
+    let (second, third) = (second.id, third.id);
+    let ends = [row(&w, first).await, row(&w, second).await].map(|memory| end(&memory));
+    let to_another = Revision {
+        key: Some(Setting::To("limit".to_owned())),
+        ..Revision::default()
+    };
+    let until_third = (State::Superseded, Some(since_third), Some(third), None);
+    let holds = (State::Current, None, None, None);
+    for (id, revision, of_first, of_second) in [
+        (third, keyless(), ends[0], for_good(since_third)),
+        // By words that say more.
+        (
+            third,
+            to("Our budget is 500k. The board has agreed."),
+            ends[0],
+            for_good(since_third),
+        ),
+        (second, keyless(), for_good(since_second), ends[1]),
+        // Corrections: what they said never was so.
+        (third, to_another.clone(), ends[0], holds),
+        (third, to("We met on Monday"), ends[0], holds),
+        (second, to_another, until_third, ends[1]),
+    ] {
+        let seen = row(&w, id).await;
+        let case = format!("{revision:?}");
+        let edit = editing(&w, &seen, revision);
+        let releases = edit.releases;
+        let after = edited(&w, edit).await;
+        assert_ne!(after.key, seen.key, "{case}");
+        assert_eq!(end(&row(&w, first).await), of_first, "{case}");
+        let now = row(&w, second).await;
+        if id == third {
+            assert_eq!(end(&now), of_second, "{case}");
+            assert_eq!(now.key, seen.key, "{case}");
+            let what_became = if releases { Op::Closed } else { Op::Reopened };
+            let change = newest(&w).await;
+            assert_eq!(
+                ops(&change),
+                HashSet::from([(third, Op::Updated), (second, what_became)]),
+                "{case}"
+            );
+        }
+        reverted(&w, &newest(&w).await).await;
+        assert_eq!(row(&w, id).await.key, seen.key, "{case}");
+        assert_eq!(row(&w, id).await.content, seen.content, "{case}");
+        let again = [row(&w, first).await, row(&w, second).await].map(|memory| end(&memory));
+        assert_eq!(again, ends, "{case}");
+        assert_eq!(row(&w, third).await.state, State::Current, "{case}");
+    }
+}
+
+pub async fn what_left_its_key_and_is_gone_gives_nothing_back(store: Arc<dyn Store>) {
+    let w = World::new(store).await;
+    let old = w.remembered(budget(&w, "300k", day(&w, 0))).await.id;
+    let new = w.remembered(budget(&w, "400k", day(&w, 10))).await;
+    edited(&w, editing(&w, &new, keyless())).await;
+    let change = newest(&w).await;
+    w.forget(w.forgetting(new.id)).await;
+    assert_eq!(end(&row(&w, old).await), for_good(new.valid_from));
+    let kept = w.store.change(w.owner, change.id).await.unwrap().unwrap();
+    reverted(&w, &kept).await;
+    assert_eq!(end(&row(&w, old).await), for_good(new.valid_from));
+    // Of what is on its key again the end is no longer in doubt either.
+    let next = w.remembered(budget(&w, "500k", day(&w, 30))).await;
+    assert_eq!(next.state, State::Current);
+    let off = edited(&w, editing(&w, &next, keyless())).await;
+    let revision = Revision {
+        key: Some(Setting::To("budget".to_owned())),
+        ..Revision::default()
+    };
+    edited(&w, editing(&w, &off, revision)).await;
+    assert_eq!(end(&row(&w, old).await), for_good(new.valid_from));
 }

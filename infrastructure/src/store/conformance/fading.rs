@@ -76,6 +76,7 @@ async fn edited(w: &World, before: &Memory, revision: Revision) -> Memory {
         before: before.clone(),
         after: indexed(after),
         former: None,
+        releases: false,
         echoes: Vec::new(),
         buried: Vec::new(),
         jobs: Vec::new(),

@@ -86,6 +86,8 @@ macro_rules! conformance {
                 what_ended_for_good_stays_so_whatever_is_said_meanwhile_and_taken_back
                 an_end_that_was_shortened_for_good_stays_short
                 what_an_edit_put_aside_for_good_stays_so_whatever_is_taken_back
+                what_leaves_its_key_leaves_ended_what_it_had_ended
+                what_left_its_key_and_is_gone_gives_nothing_back
             }
             owners {
                 a_migrated_store_is_ready

@@ -6,7 +6,7 @@ use tidemark_application::ports::memories::IndexedMemory;
 use tidemark_application::ports::sessions::Updated;
 use tidemark_domain::ids::{Owner, SessionId, Timestamp};
 use tidemark_domain::memory::Memory;
-use tidemark_domain::memory::change::{Change, ChangeKind, Item, Op};
+use tidemark_domain::memory::change::{Change, ChangeKind, Item, Op, released};
 use tidemark_domain::memory::conflict::Touched;
 use tidemark_domain::memory::forgetting::fades_at;
 use uuid::Uuid;
@@ -136,6 +136,12 @@ pub(super) async fn edit(
     let ended: Vec<Memory> = edit.echoes.iter().map(|(_, ended)| ended.clone()).collect();
     lines::stand(tx, owner, change, &ended).await?;
     let mut items = edit.items.clone();
+    if edit.releases {
+        let ended = lines::ended(tx, owner, edit.before.id).await?;
+        let (released, kept): (Vec<Memory>, Vec<Item>) = ended.iter().map(released).unzip();
+        lines::stand(tx, owner, change, &released).await?;
+        items.extend(kept);
+    }
     let touched = Touched::by([&edit.before, &edit.after.memory]);
     items.extend(lines::settle(tx, owner, change, touched, Some(now)).await?);
     let kept =

@@ -6,7 +6,7 @@ use tidemark_application::ports::memories::IndexedMemory;
 use tidemark_application::ports::sessions::Updated;
 use tidemark_application::ports::store::StoreResult;
 use tidemark_domain::ids::{MemoryId, Owner, SessionId, Timestamp};
-use tidemark_domain::memory::change::{Change, ChangeKind, Item, Op};
+use tidemark_domain::memory::change::{Change, ChangeKind, Item, Op, released};
 use tidemark_domain::memory::conflict::Touched;
 use tidemark_domain::memory::forgetting::fades_at;
 use tidemark_domain::memory::{Memory, Source};
@@ -144,6 +144,13 @@ pub(super) async fn edit(
         lines::stand(connection, owner, change, ended).await?;
     }
     let mut items = edit.items;
+    if edit.releases {
+        for ended in lines::ended(&mut *connection, owner, edit.before.id).await? {
+            let (released, kept) = released(&ended);
+            lines::stand(connection, owner, change, &released).await?;
+            items.push(kept);
+        }
+    }
     let touched = Touched::by([&edit.before, &edit.after.memory]);
     items.extend(lines::settle(connection, owner, change, touched, Some(now)).await?);
     let kept =

@@ -114,7 +114,8 @@ impl From<MemoryPatch> for Revision {
 /// Change a memory
 ///
 /// Makes a new version; the earlier ones are in its history, and the change can be reverted. With another content, what says the old one from the
-/// same messages in another layer is told no longer, and these messages never teach it again.
+/// same messages in another layer is told no longer, and these messages never teach it again. Taken off its key (`"key": null`), what it had ended stays ended; with another
+/// key, what it had ended holds again.
 #[utoipa::path(
     patch,
     path = "/v1/memories/{id}",

@@ -229,6 +229,7 @@ async fn edit(store: &PostgresStore, owner: Owner) {
         before,
         after: remember::index(after),
         former: Some(remember::index(former)),
+        releases: false,
         echoes: Vec::new(),
         buried: Vec::new(),
         jobs: Vec::new(),
