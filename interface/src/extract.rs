@@ -46,6 +46,40 @@ where
     }
 }
 
+/// The body of an operation that takes none: nothing at all, or an object without fields. What says more is refused, since the operation
+/// would pass over it without a word.
+#[derive(Clone, Copy, Debug)]
+pub struct NoBody;
+
+impl<S: Send + Sync> FromRequest<S> for NoBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let declared = is_json(request.headers());
+        let bytes = body::read(request.into_body()).await?;
+        if bytes.is_empty() {
+            return Ok(Self);
+        }
+        if !declared {
+            return Err(unsupported_media_type());
+        }
+        without_fields(&bytes)
+    }
+}
+
+fn without_fields(bytes: &[u8]) -> Result<NoBody, Problem> {
+    let given: serde_json::Map<String, serde_json::Value> = parse(bytes)?;
+    if given.is_empty() {
+        return Ok(NoBody);
+    }
+    let unknown = Problem::new(Code::InvalidField, "a field cannot be read");
+    let named = given.keys().take(NAMED);
+    Err(named.fold(unknown, |problem, name| problem.field(name, "is unknown")))
+}
+
+/// How many unknown fields of a body that is to have none are named.
+const NAMED: usize = 10;
+
 /// Whether the body is declared as JSON.
 pub fn is_json(headers: &HeaderMap) -> bool {
     headers
@@ -454,6 +488,21 @@ mod tests {
                 "{}",
                 String::from_utf8_lossy(body)
             );
+        }
+    }
+
+    #[test]
+    fn a_body_where_none_is_taken_has_no_fields() {
+        for body in [&b"{}"[..], b" { }\n"] {
+            assert!(without_fields(body).is_ok());
+        }
+        let refused = without_fields(br#"{"colour": 1, "size": {}}"#).unwrap_err();
+        let told: Vec<_> = (refused.errors().iter())
+            .map(|e| (e.field.as_str(), e.message.as_str()))
+            .collect();
+        assert_eq!(told, [("colour", "is unknown"), ("size", "is unknown")]);
+        for body in [&b"{"[..], b"[]", b"null", b"{} {}", b"\xff"] {
+            assert!(without_fields(body).is_err());
         }
     }
 

@@ -1,5 +1,6 @@
 //! Bodies that no call accepts: a problem document that names the field, and nothing stored.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 use tidemark_tests::answer::Answer;
 use tidemark_tests::client::Client;
@@ -15,6 +16,8 @@ each_store!(
     text_that_cannot_be_stored_is_refused_by_name,
     an_empty_or_endless_text_is_refused_by_name,
     a_body_over_one_mebibyte_is_refused,
+    no_operation_passes_over_its_body,
+    a_change_is_not_reverted_by_a_request_that_says_something_else,
 );
 
 /// A call that takes a text: its path, the text's field, and a body around a text.
@@ -169,4 +172,68 @@ async fn a_body_over_one_mebibyte_is_refused(store: Store) {
         ]
     };
     every_call_refuses(store, broken, |_, answer| drop(answer.expect_problem(413))).await;
+}
+
+/// Sends a body as it is, declared as JSON.
+async fn send(client: &Client, method: &Method, path: &str, body: &'static str) -> Answer {
+    let request = client.request(method.clone(), path);
+    let request = request
+        .header("content-type", "application/json")
+        .body(body);
+    client.send(request).await
+}
+
+async fn no_operation_passes_over_its_body(store: Store) {
+    let (_server, _model, client) = with_model(store).await;
+    let document = client.get("/openapi.json").await.expect(200);
+    let (mut with_body, mut without) = (0, 0);
+    for (template, operations) in document["paths"].as_object().unwrap() {
+        let id = if template.contains("/users/") {
+            "nobody"
+        } else {
+            "01890000-0000-7000-8000-000000000000"
+        };
+        let path = template.replace("{id}", id);
+        assert!(!path.contains('{'), "{template} has a parameter of its own");
+        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+            let operation = &operations[method.as_str().to_lowercase()];
+            if !operation.is_object() {
+                continue;
+            }
+            for body in ["{", "[]", "null", "{} {}", "\"x\""] {
+                let answer = send(&client, &method, &path, body).await;
+                assert_eq!(answer.status, 400, "{method} {path} takes {body}");
+                answer.expect_problem(400);
+            }
+            let answer = send(&client, &method, &path, "{\"colour\":\"red\"}").await;
+            if operation["requestBody"].is_object() {
+                answer.expect_problem(400);
+                with_body += 1;
+                continue;
+            }
+            answer.expect_problem_with(400, "colour");
+            for body in ["", "{}", " { } "] {
+                let answer = send(&client, &method, &path, body).await;
+                assert_eq!(answer.status, 404, "{method} {path} refuses {body}");
+            }
+            without += 1;
+        }
+    }
+    assert!(with_body >= 7 && without >= 8, "{with_body} and {without}");
+}
+
+async fn a_change_is_not_reverted_by_a_request_that_says_something_else(store: Store) {
+    let (_server, _model, client) = with_model(store).await;
+    let given = json!({"content": "The cellar key hangs behind the boiler."});
+    client.post("/v1/memories", &given).await.expect(201);
+    let change = client.all("/v1/changes").await.remove(0);
+    let path = format!("/v1/changes/{}/revert", change["id"].as_str().unwrap());
+    for body in ["{\"dry_run\":true}", "{", "[]"] {
+        let answer = send(&client, &Method::POST, &path, body).await;
+        answer.expect_problem(400);
+    }
+    assert_eq!(client.all("/v1/memories").await.len(), 1);
+    send(&client, &Method::POST, &path, "").await.expect(200);
+    assert_eq!(client.all("/v1/memories").await, Vec::<Value>::new());
+    send(&client, &Method::POST, &path, "{}").await.expect(200);
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::view::ChangeView;
 use crate::app::App;
-use crate::extract::{Caller, IdPath};
+use crate::extract::{Caller, IdPath, NoBody};
 use crate::problem::{Code, Problem, ProblemDocument};
 
 /// How many memories a refusal names.
@@ -34,6 +34,7 @@ pub async fn revert_change(
     State(app): State<App>,
     caller: Caller,
     IdPath(id): IdPath<Uuid>,
+    _: NoBody,
 ) -> Result<Json<ChangeView>, Problem> {
     match app.revert.run(caller.owner, ChangeId(id)).await? {
         Reverted::Done(change) => {

@@ -6,7 +6,7 @@ use tidemark_domain::ids::JobId;
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::extract::{Caller, IdPath};
+use crate::extract::{Caller, IdPath, NoBody};
 use crate::problem::{Problem, ProblemDocument};
 
 /// Drop a failed or pending job
@@ -26,6 +26,7 @@ pub async fn drop_job(
     State(app): State<App>,
     caller: Caller,
     IdPath(id): IdPath<Uuid>,
+    _: NoBody,
 ) -> Result<StatusCode, Problem> {
     if app.store.drop_job(caller.owner.tenant, JobId(id)).await? {
         Ok(StatusCode::NO_CONTENT)

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::view::JobView;
 use crate::app::App;
-use crate::extract::{Caller, IdPath};
+use crate::extract::{Caller, IdPath, NoBody};
 use crate::problem::{Problem, ProblemDocument};
 
 /// Retry a failed job
@@ -27,6 +27,7 @@ pub async fn retry_job(
     State(app): State<App>,
     caller: Caller,
     IdPath(id): IdPath<Uuid>,
+    _: NoBody,
 ) -> Result<Json<JobView>, Problem> {
     let job = app.store.retry_job(caller.owner.tenant, JobId(id)).await?;
     let job = job.ok_or_else(|| Problem::not_found("failed job"))?;

@@ -7,7 +7,7 @@ use tidemark_domain::ids::MemoryId;
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::extract::{Caller, IdPath, IfMatch};
+use crate::extract::{Caller, IdPath, IfMatch, NoBody};
 use crate::problem::{Code, Problem, ProblemDocument};
 
 /// Forget a memory
@@ -33,6 +33,7 @@ pub async fn delete_memory(
     caller: Caller,
     IdPath(id): IdPath<Uuid>,
     IfMatch(expected): IfMatch,
+    _: NoBody,
 ) -> Result<StatusCode, Problem> {
     match app.forget.run(caller.owner, MemoryId(id), expected).await? {
         Forgotten::Done => Ok(StatusCode::NO_CONTENT),

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use validator::Validate;
 
 use crate::app::App;
-use crate::extract::{Caller, IdPath, Params};
+use crate::extract::{Caller, IdPath, NoBody, Params};
 use crate::problem::{Problem, ProblemDocument};
 
 /// What becomes of what was learned from the session alone.
@@ -53,6 +53,7 @@ pub async fn delete_session(
     caller: Caller,
     IdPath(id): IdPath<Uuid>,
     Params(params): Params<DeleteSessionParams>,
+    _: NoBody,
 ) -> Result<StatusCode, Problem> {
     let forget = params.memories.unwrap_or_default() == LearnedMemories::Forget;
     if app

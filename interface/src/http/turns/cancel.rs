@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::view::TurnView;
 use crate::app::App;
-use crate::extract::{Caller, IdPath};
+use crate::extract::{Caller, IdPath, NoBody};
 use crate::problem::{Problem, ProblemDocument};
 
 /// Cancel a turn
@@ -30,6 +30,7 @@ pub async fn cancel_turn(
     State(app): State<App>,
     caller: Caller,
     IdPath(id): IdPath<Uuid>,
+    _: NoBody,
 ) -> Result<Json<TurnView>, Problem> {
     let turn = app.chat.cancel(caller.owner, TurnId(id)).await?;
     let turn = turn.ok_or_else(|| Problem::not_found("turn"))?;

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::UserPath;
 use crate::app::App;
+use crate::extract::NoBody;
 use crate::problem::{Problem, ProblemDocument};
 
 /// What was erased.
@@ -57,6 +58,7 @@ impl From<Receipt> for ReceiptView {
 pub async fn erase_user(
     State(app): State<App>,
     UserPath(user): UserPath,
+    _: NoBody,
 ) -> Result<Json<ReceiptView>, Problem> {
     // A task of its own: a caller that goes away must not leave half of it undone.
     let erasing = tokio::spawn(async move {

@@ -14,6 +14,7 @@ use tidemark_domain::ids::{TenantId, Timestamp, UserName};
 use super::UserPath;
 use super::record::{EndLine, Line, UserLine};
 use crate::app::App;
+use crate::extract::NoBody;
 use crate::problem::{Problem, ProblemDocument};
 
 /// Export a user
@@ -37,6 +38,7 @@ pub async fn export_user(
     State(app): State<App>,
     UserPath(user): UserPath,
     headers: HeaderMap,
+    _: NoBody,
 ) -> Result<Response, Problem> {
     let store = Arc::clone(&app.store);
     let export = Export::of(store, TenantId::DEFAULT, &user).await?;
