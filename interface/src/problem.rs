@@ -100,6 +100,8 @@ codes! {
     ShuttingDown => "shutting_down", SERVICE_UNAVAILABLE, "Shutting down", Dependency;
     /// The store cannot be reached; try again later.
     StoreUnavailable => "store_unavailable", SERVICE_UNAVAILABLE, "Store unavailable", Dependency;
+    /// The user was erased while the request was on its way, and nothing was stored. Whoever asks again is a new user.
+    UserErased => "user_erased", SERVICE_UNAVAILABLE, "User erased", Dependency;
     /// The outcome is unknown: look whether it happened, or repeat with the same idempotency key.
     OutcomeUnknown => "outcome_unknown", SERVICE_UNAVAILABLE, "Outcome unknown", Dependency;
 }

@@ -27,6 +27,7 @@ each_store!(
     an_erased_user_leaves_no_byte_behind_and_others_lose_nothing,
     an_erasure_ends_a_turn_that_streams_and_nothing_is_written_after_it,
     an_erasure_during_derived_work_leaves_nothing_of_it,
+    whoever_writes_while_being_erased_is_refused_or_somebody_new,
     users_that_are_not_known_or_not_named_properly_are_refused,
     the_commands_do_what_the_calls_do,
 );
@@ -348,6 +349,42 @@ async fn an_erasure_during_derived_work_leaves_nothing_of_it(store: Store) {
     }
     client.until_no_jobs().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(marks_in(&everything(&server).await), Vec::<&str>::new());
+}
+
+async fn whoever_writes_while_being_erased_is_refused_or_somebody_new(store: Store) {
+    let (server, _model, client) = with_model(store).await;
+    let alice = &client.as_user(USER);
+    let writing = |writer: usize| async move {
+        for n in 0..20 {
+            let answer = if n % 2 == 0 {
+                let body = json!({"content": format!("Xylophone {writer} of {n}")});
+                alice.post("/v1/memories", &body).await
+            } else {
+                let body = json!({"title": format!("Xylophones {n}")});
+                alice.post("/v1/sessions", &body).await
+            };
+            if answer.status != 201 {
+                assert_eq!(answer.expect_problem(503), "user_erased");
+                assert!(!answer.header("retry-after").is_empty());
+            }
+        }
+    };
+    let erasing = async {
+        for _ in 0..4 {
+            tokio::time::sleep(Duration::from_millis(40)).await;
+            let answer = client.delete(&format!("/v1/users/{USER}")).await;
+            assert!(matches!(answer.status, 200 | 404), "{}", answer.text);
+        }
+    };
+    let writers = futures::future::join_all((0..4).map(writing));
+    futures::join!(writers, erasing);
+    let log = server.log().text();
+    let alarms = log.lines().filter(|line| line.contains(" ERROR "));
+    assert_eq!(alarms.collect::<Vec<_>>(), Vec::<&str>::new());
+    alice.create_session().await;
+    erase(&client, USER).await;
+    client.until_no_jobs().await;
     assert_eq!(marks_in(&everything(&server).await), Vec::<&str>::new());
 }
 

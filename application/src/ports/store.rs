@@ -21,6 +21,10 @@ pub enum StoreError {
     /// It cannot be reached, or refused for load; nothing was changed.
     #[error("the store is unavailable")]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),
+    /// The owner was erased meanwhile: nothing was changed, and nothing is stored for them any more. Whoever asks again under the name is
+    /// somebody new.
+    #[error("the owner is gone")]
+    OwnerGone,
     /// The connection broke while a transaction was being committed: it may or may not have happened. Read again before repeating.
     #[error("the outcome of the transaction is unknown")]
     OutcomeUnknown(#[source] Box<dyn Error + Send + Sync>),

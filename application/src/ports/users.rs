@@ -173,13 +173,16 @@ pub trait UserRepository: Send + Sync + 'static {
     ) -> StoreResult<Vec<Record>>;
 
     /// Removes everything that belongs to the owner, and the owner, in one transaction, and leaves the receipt. What somebody else decided
-    /// on before is not applied after it: there is nothing left to hang it on, and the owner's number is never given again. Returns once
-    /// the store's own files hold none of the owner's text; an erasure that is cut before that is finished at the next start.
-    /// `None` if there is no such owner.
+    /// on before is not applied after it: there is nothing left to hang it on ([`OwnerGone`](super::store::StoreError::OwnerGone)), and the
+    /// owner's number is never given again. `None` if there is no such owner.
     async fn erase(
         &self,
         owner: Owner,
         receipt: Uuid,
         now: Timestamp,
     ) -> StoreResult<Option<Erased>>;
+
+    /// Returns once the store's own files hold no text of those who were erased, as far as that is in this program's hands. Belongs to each
+    /// erasure; one that is cut before it is finished at the next start. Other writes may have to wait meanwhile.
+    async fn overwrite_erased(&self) -> StoreResult<()>;
 }

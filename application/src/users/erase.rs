@@ -57,11 +57,27 @@ impl Erase {
         }
     }
 
-    /// Ends what runs for the user, then removes everything. `None` if there is no such user.
+    /// Ends what runs for the user, then removes everything. `None` if there is no such user. Calls `gone` as soon as the name is free for
+    /// somebody new, or never was known: what is left to do may take a while.
     ///
     /// # Errors
     /// When the store fails; what was removed is gone all the same.
-    pub async fn run(&self, tenant: TenantId, user: &UserName) -> StoreResult<Option<Receipt>> {
+    pub async fn run(
+        &self,
+        tenant: TenantId,
+        user: &UserName,
+        gone: impl FnOnce() + Send,
+    ) -> StoreResult<Option<Receipt>> {
+        let erased = self.remove(tenant, user).await;
+        gone();
+        let receipt = erased?;
+        if receipt.is_some() {
+            self.store.overwrite_erased().await?;
+        }
+        Ok(receipt)
+    }
+
+    async fn remove(&self, tenant: TenantId, user: &UserName) -> StoreResult<Option<Receipt>> {
         let Some(known) = self.store.find_user(tenant, user).await? else {
             return Ok(None);
         };

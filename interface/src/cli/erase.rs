@@ -24,7 +24,7 @@ pub(super) fn run(loaded: &Loaded, user: &str) -> Result<(), Box<dyn Error>> {
             Arc::new(SystemClock),
             None,
         );
-        let erased = erase.run(TenantId::DEFAULT, &user).await;
+        let erased = erase.run(TenantId::DEFAULT, &user, || ()).await;
         store.close().await;
         let receipt = erased?.ok_or_else(|| super::unknown(&user))?;
         let receipt = serde_json::to_string_pretty(&ReceiptView::from(receipt))?;

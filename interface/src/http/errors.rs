@@ -13,9 +13,18 @@ const RETRY_MS: u64 = 1_000;
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        let source = std::error::Error::source(&error).map(ToString::to_string);
-        tracing::error!(%error, source, "the store failed a request");
+        if matches!(error, StoreError::OwnerGone) {
+            tracing::info!("the user was erased while the request was on its way");
+        } else {
+            let source = std::error::Error::source(&error).map(ToString::to_string);
+            tracing::error!(%error, source, "the store failed a request");
+        }
         match error {
+            StoreError::OwnerGone => Self::new(
+                Code::UserErased,
+                "the user was erased meanwhile; nothing was stored",
+            )
+            .retry_after_ms(RETRY_MS),
             StoreError::Unavailable(_) => {
                 Self::new(Code::StoreUnavailable, "the store cannot be reached")
                     .retry_after_ms(RETRY_MS)

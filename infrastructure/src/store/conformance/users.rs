@@ -180,7 +180,7 @@ pub async fn nothing_is_stored_for_an_erased_owner(store: Arc<dyn Store>) {
     let refused = |late: &JobWriteError| {
         matches!(
             late,
-            JobWriteError::Lost | JobWriteError::Store(StoreError::Unavailable(_))
+            JobWriteError::Lost | JobWriteError::Store(StoreError::OwnerGone)
         )
     };
     assert!(late.as_ref().is_err_and(refused), "{late:?}");
@@ -194,7 +194,7 @@ pub async fn nothing_is_stored_for_an_erased_owner(store: Arc<dyn Store>) {
         .create_session(w.owner, w.new_session(), Some(key("late", 1)))
         .await;
     assert!(
-        matches!(late, Err(CreateError::Store(StoreError::Unavailable(_)))),
+        matches!(late, Err(CreateError::Store(StoreError::OwnerGone))),
         "{late:?}"
     );
     let late = w
@@ -209,7 +209,7 @@ pub async fn nothing_is_stored_for_an_erased_owner(store: Arc<dyn Store>) {
         )
         .await;
     assert!(
-        matches!(late, Err(CreateError::Store(StoreError::Unavailable(_)))),
+        matches!(late, Err(CreateError::Store(StoreError::OwnerGone))),
         "{late:?}"
     );
     for part in Part::ALL {

@@ -250,16 +250,16 @@ fn code(error: &sqlx::Error) -> Option<String> {
 /// What a failed operation, which has changed nothing, means to its caller.
 fn store_error(error: sqlx::Error) -> StoreError {
     let code = code(&error);
+    // No row where one surely was, or a reference to none: all of them lead to owners at last, and only an erasure removes what is being
+    // referred to.
+    if matches!(error, sqlx::Error::RowNotFound) || code.as_deref() == Some("23503") {
+        return StoreError::OwnerGone;
+    }
     let unavailable = match &error {
-        // No row where one surely was: the owner was erased meanwhile.
-        sqlx::Error::PoolTimedOut
-        | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed
-        | sqlx::Error::RowNotFound => true,
-        // Out of resources, operator intervention, a lock not to be had, a deadlock or conflict that outlasted the attempts, a reference to
-        // what was erased meanwhile.
+        sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => true,
+        // Out of resources, operator intervention, a lock not to be had, a deadlock or conflict that outlasted the attempts.
         sqlx::Error::Database(_) => code.as_deref().is_some_and(|c| {
-            ["53", "57", "55P03", "40", "25P03", "25P04", "23503"]
+            ["53", "57", "55P03", "40", "25P03", "25P04"]
                 .iter()
                 .any(|p| c.starts_with(p))
         }),

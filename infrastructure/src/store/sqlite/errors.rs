@@ -120,13 +120,8 @@ pub(super) fn store_error(error: sqlx::Error) -> StoreError {
 }
 
 /// Somebody was erased while something was about to be stored for them.
-#[derive(Debug, thiserror::Error)]
-#[error("the owner is gone")]
-struct OwnerGone;
-
-/// There is no such owner any more. Whoever asks again is a new one.
 pub(super) fn no_owner() -> StoreError {
-    StoreError::Unavailable(Box::new(OwnerGone))
+    StoreError::OwnerGone
 }
 
 /// Whether a COMMIT that failed with this certainly changed nothing: busy, locked, disk full and broken constraints are found before the

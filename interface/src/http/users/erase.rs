@@ -62,9 +62,8 @@ pub async fn erase_user(
 ) -> Result<Json<ReceiptView>, Problem> {
     // A task of its own: a caller that goes away must not leave half of it undone.
     let erasing = tokio::spawn(async move {
-        let erased = app.erase.run(TenantId::DEFAULT, &user).await;
-        app.owners.forget(TenantId::DEFAULT, user);
-        erased
+        let gone = || app.owners.forget(TenantId::DEFAULT, user.clone());
+        app.erase.run(TenantId::DEFAULT, &user, gone).await
     });
     let receipt = erasing
         .await

@@ -68,18 +68,13 @@ impl UserRepository for SqliteStore {
         receipt: Uuid,
         now: Timestamp,
     ) -> StoreResult<Option<Erased>> {
-        let erased = self
-            .writer
+        self.writer
             .write(move |c| Box::pin(erase::erase(c, owner, receipt, now)))
-            .await?;
-        self.finish_erasures().await?;
-        Ok(erased)
+            .await
     }
-}
 
-impl SqliteStore {
     /// Rewrites the file if something was erased since it was rewritten last.
-    pub(super) async fn finish_erasures(&self) -> StoreResult<()> {
+    async fn overwrite_erased(&self) -> StoreResult<()> {
         if !is_unfinished(&self.readers).await.map_err(store_error)? {
             return Ok(());
         }
