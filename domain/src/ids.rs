@@ -86,6 +86,16 @@ pub struct Owner {
     pub id: OwnerId,
 }
 
+impl Owner {
+    /// An owner that no store has ever handed out, and who has nothing: in the place of a user who is not known. Stores count from 1.
+    pub fn nobody(tenant: TenantId) -> Self {
+        Self {
+            tenant,
+            id: OwnerId(0),
+        }
+    }
+}
+
 /// The tenant's own name for a user: 1–128 of `A–Z a–z 0–9 . _ : @ -`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UserName(String);

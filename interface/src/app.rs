@@ -134,25 +134,44 @@ impl Owners {
     /// When the store fails.
     pub async fn resolve(&self, tenant: TenantId, user: UserName) -> Result<Owner, Problem> {
         let key = (tenant, user);
-        let known = self
-            .known
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&key)
-            .copied();
         let now = Instant::now();
-        if let Some((owner, until)) = known
-            && now < until
-        {
+        if let Some(owner) = self.remembered(&key, now) {
             return Ok(owner);
         }
         let owner = self.store.resolve_owner(tenant, &key.1).await?;
+        self.remember(key, owner, now);
+        Ok(owner)
+    }
+
+    /// The owner of that name; nobody, if the name was never seen. That is not remembered: it may be seen at any moment.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn find(&self, tenant: TenantId, user: UserName) -> Result<Owner, Problem> {
+        let key = (tenant, user);
+        let now = Instant::now();
+        if let Some(owner) = self.remembered(&key, now) {
+            return Ok(owner);
+        }
+        let Some(known) = self.store.find_user(tenant, &key.1).await? else {
+            return Ok(Owner::nobody(tenant));
+        };
+        self.remember(key, known.owner, now);
+        Ok(known.owner)
+    }
+
+    fn remembered(&self, key: &(TenantId, UserName), now: Instant) -> Option<Owner> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let (owner, until) = known.get(key)?;
+        (now < *until).then_some(*owner)
+    }
+
+    fn remember(&self, key: (TenantId, UserName), owner: Owner, now: Instant) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= Self::MOST {
             known.clear();
         }
         known.insert(key, (owner, now + Self::TRUST));
-        Ok(owner)
     }
 
     /// Forgets a name: who asks under it next is somebody else.

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use validator::Validate;
 
 use crate::app::App;
-use crate::extract::Caller;
+use crate::extract::Reader;
 use crate::problem::{Code, Problem};
 
 /// How much of a list is asked for.
@@ -40,8 +40,8 @@ impl FromRequestParts<App> for List {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let caller = Caller::from_request_parts(parts, app).await?;
-        Ok(Self::of(caller.owner, &parts.uri))
+        let reader = Reader::from_request_parts(parts, app).await?;
+        Ok(Self::of(reader.owner, &parts.uri))
     }
 }
 

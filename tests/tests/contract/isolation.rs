@@ -11,6 +11,7 @@ use tidemark_tests::server::with_model;
 each_store!(
     what_belongs_to_another_user_is_not_found,
     lists_and_recall_show_only_what_is_ones_own,
+    whoever_only_reads_is_not_made_a_user,
 );
 
 async fn with_things(client: &Client) -> (String, String, String) {
@@ -103,4 +104,47 @@ async fn lists_and_recall_show_only_what_is_ones_own(store: Store) {
     assert_eq!(bob.read_turn(&turn).await.recalled(), Vec::<Value>::new());
     assert!(!model.prompt_about("Where is the vault?").contains("Bern"));
     assert!(!ada.recall("Where is the vault?").await.is_empty());
+}
+
+async fn whoever_only_reads_is_not_made_a_user(store: Store) {
+    let (_server, _model, client) = with_model(store).await;
+    let (ada, bob) = (client.as_user("ada"), client.as_user("bob"));
+    let (session, turn, memory) = with_things(&ada).await;
+    let is_known = async || {
+        let exported = client.post("/v1/users/bob/export", &json!({})).await;
+        exported.status == 200
+    };
+    let document = client.get("/openapi.json").await.expect(200);
+    let mut read = 0;
+    for (template, operations) in document["paths"].as_object().unwrap() {
+        // It asks a question, which is no reading.
+        if !operations["get"].is_object() || template == "/v1/chat/stream" {
+            continue;
+        }
+        let id = match template {
+            path if path.contains("/turns/") => &turn,
+            path if path.contains("/memories/") => &memory,
+            _ => &session,
+        };
+        let path = template.replace("{id}", id);
+        let answer = bob.get(&path).await;
+        if template.contains("{id}") {
+            answer.expect_problem(404);
+        } else {
+            assert_eq!(answer.status, 200, "{path}");
+        }
+        assert!(!is_known().await, "{path}");
+        read += 1;
+    }
+    assert!(read >= 10, "{read}");
+    let resumed = bob
+        .request(Method::GET, &chat_stream("x", None, None))
+        .header("last-event-id", format!("{turn}:1"));
+    bob.send(resumed).await.expect_problem(404);
+    assert_eq!(bob.recall("Where is the vault?").await, Vec::<Value>::new());
+    assert!(!is_known().await);
+    // Whoever writes is, at once.
+    bob.create_session().await;
+    assert!(is_known().await);
+    assert_eq!(bob.all("/v1/sessions").await.len(), 1);
 }

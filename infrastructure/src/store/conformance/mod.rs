@@ -95,6 +95,7 @@ macro_rules! conformance {
                 another_name_or_tenant_is_another_owner
                 many_first_sights_at_once_make_one_owner
                 a_number_means_nothing_in_another_tenant
+                nobody_has_anything
             }
             sessions {
                 a_new_session_is_read_as_it_was_made

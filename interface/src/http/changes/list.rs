@@ -11,7 +11,7 @@ use validator::Validate;
 
 use super::view::ChangeView;
 use crate::app::App;
-use crate::extract::{Caller, Params};
+use crate::extract::{Params, Reader};
 use crate::pagination::{DEFAULT_LIMIT, List};
 use crate::problem::{Problem, ProblemDocument};
 
@@ -57,7 +57,7 @@ pub struct ChangePage {
 )]
 pub async fn list_changes(
     State(app): State<App>,
-    caller: Caller,
+    reader: Reader,
     list: List,
     Params(params): Params<ListChangesParams>,
 ) -> Result<Json<ChangePage>, Problem> {
@@ -70,7 +70,7 @@ pub async fn list_changes(
     let session = params.session_id.map(SessionId);
     let page = app
         .store
-        .list_changes(caller.owner, session, after, limit)
+        .list_changes(reader.owner, session, after, limit)
         .await?;
     let next_cursor = page.items.last().filter(|_| page.more).map(|last| {
         let place = Cursor {

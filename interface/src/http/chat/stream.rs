@@ -1,6 +1,6 @@
 //! `GET /v1/chat/stream`: for a bare `EventSource`, which can only get (C3, C5).
 
-use axum::extract::State;
+use axum::extract::{FromRequestParts, State};
 use axum::http::{HeaderMap, Method};
 use axum::response::Response;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use uuid::Uuid;
 use validator::Validate;
 
 use crate::app::App;
-use crate::extract::{Caller, no_nul};
+use crate::extract::{Caller, Reader, no_nul};
 use crate::http::turns::create::{MAX_MESSAGE, not_blank};
 use crate::http::turns::event::Event;
 use crate::problem::{Code, Problem, ProblemDocument};
@@ -71,7 +71,6 @@ pub struct ChatStreamParams {
 )]
 pub async fn chat_stream(
     State(app): State<App>,
-    caller: Caller,
     headers: HeaderMap,
     request: axum::extract::Request,
 ) -> Result<Response, Problem> {
@@ -84,10 +83,13 @@ pub async fn chat_stream(
     }
     if let Some(last) = sse::last_event_id(&headers)? {
         let reasoning = wants_reasoning(request.uri().query().unwrap_or_default());
-        return sse::stream(&app, caller.owner, Place::behind(last), reasoning).await;
+        let (mut parts, _) = request.into_parts();
+        let reader = Reader::from_request_parts(&mut parts, &app).await?;
+        return sse::stream(&app, reader.owner, Place::behind(last), reasoning).await;
     }
-    let (parts, _) = request.into_parts();
+    let (mut parts, _) = request.into_parts();
     let params = crate::extract::Params::<ChatStreamParams>::of(&parts)?.0;
+    let caller = Caller::from_request_parts(&mut parts, &app).await?;
     let query = params.query;
     let idempotency = params.request_id.map(|key| Idempotency {
         key,

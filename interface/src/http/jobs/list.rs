@@ -11,7 +11,7 @@ use validator::Validate;
 
 use super::view::{JobProgress, JobStateView, JobView};
 use crate::app::App;
-use crate::extract::{Caller, Params};
+use crate::extract::{Params, Reader};
 use crate::pagination::{DEFAULT_LIMIT, List};
 use crate::problem::{Problem, ProblemDocument};
 
@@ -57,7 +57,7 @@ pub struct JobPage {
 )]
 pub async fn list_jobs(
     State(app): State<App>,
-    caller: Caller,
+    reader: Reader,
     list: List,
     Params(params): Params<ListJobsParams>,
 ) -> Result<Json<JobPage>, Problem> {
@@ -70,7 +70,7 @@ pub async fn list_jobs(
     let state = params.state.map(Into::into);
     let page = app
         .store
-        .list_jobs(caller.owner.tenant, state, after, limit)
+        .list_jobs(reader.owner.tenant, state, after, limit)
         .await?;
     let next_cursor = page.items.last().filter(|_| page.more).map(|last| {
         let place = Cursor {

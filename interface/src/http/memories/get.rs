@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::view::{MemoryView, Tagged};
 use crate::app::App;
-use crate::extract::{Caller, IdPath};
+use crate::extract::{IdPath, Reader};
 use crate::problem::{Problem, ProblemDocument};
 
 /// A memory
@@ -24,12 +24,12 @@ use crate::problem::{Problem, ProblemDocument};
 )]
 pub async fn get_memory(
     State(app): State<App>,
-    caller: Caller,
+    reader: Reader,
     IdPath(id): IdPath<Uuid>,
 ) -> Result<Tagged, Problem> {
     let found = app
         .store
-        .memories(caller.owner, &[MemoryId(id)])
+        .memories(reader.owner, &[MemoryId(id)])
         .await?
         .pop();
     found

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::view::MemoryView;
 use crate::app::App;
-use crate::extract::{Caller, IdPath};
+use crate::extract::{IdPath, Reader};
 use crate::http::changes::view::{ChangeKindView, OpView};
 use crate::http::messages::view::MessageView;
 use crate::problem::{Problem, ProblemDocument};
@@ -106,10 +106,10 @@ impl HistoryView {
 )]
 pub async fn get_memory_history(
     State(app): State<App>,
-    caller: Caller,
+    reader: Reader,
     IdPath(id): IdPath<Uuid>,
 ) -> Result<Json<HistoryView>, Problem> {
-    let found = history(app.store.as_ref(), caller.owner, MemoryId(id)).await?;
+    let found = history(app.store.as_ref(), reader.owner, MemoryId(id)).await?;
     found
         .map(|history| Json(HistoryView::at(history, app.clock.now())))
         .ok_or_else(|| Problem::not_found("memory"))

@@ -13,7 +13,7 @@ use validator::Validate;
 
 use super::view::{KindView, LayerView, MemoryView, ScopeView, StateView};
 use crate::app::App;
-use crate::extract::{Caller, Params, no_nul};
+use crate::extract::{Params, Reader, no_nul};
 use crate::pagination::{DEFAULT_LIMIT, List};
 use crate::problem::{Problem, ProblemDocument};
 use crate::times::calendar_time;
@@ -92,7 +92,7 @@ pub struct MemoryPage {
 )]
 pub async fn list_memories(
     State(app): State<App>,
-    caller: Caller,
+    reader: Reader,
     list: List,
     Params(params): Params<ListMemoriesParams>,
 ) -> Result<Json<MemoryPage>, Problem> {
@@ -116,7 +116,7 @@ pub async fn list_memories(
     };
     let page = app
         .store
-        .list_memories(caller.owner, &filter, after, limit)
+        .list_memories(reader.owner, &filter, after, limit)
         .await?;
     let next_cursor = page.items.last().filter(|_| page.more).map(|last| {
         let place = Cursor {

@@ -19,7 +19,7 @@ use validator::Validate;
 
 use super::view::{MemoryView, ScopeView};
 use crate::app::App;
-use crate::extract::{Caller, JsonBody, no_nul};
+use crate::extract::{JsonBody, Reader, no_nul};
 use crate::http::turns::create::not_blank;
 use crate::problem::{Problem, ProblemDocument};
 use crate::times::calendar_time;
@@ -195,14 +195,14 @@ pub struct RecallResult {
 )]
 pub async fn recall_memories(
     State(app): State<App>,
-    caller: Caller,
+    reader: Reader,
     body: JsonBody<RecallQuery>,
 ) -> Result<Json<RecallResult>, Problem> {
     let asked = body.value;
     let language = Language::detect(&asked.query);
     let explain = asked.explain;
     let now = asked.now.unwrap_or_else(|| app.clock.now());
-    let outcome = app.recall.run(caller.owner, request(asked)?).await?;
+    let outcome = app.recall.run(reader.owner, request(asked)?).await?;
     let items = outcome.ranking.items.iter();
     let shown: Vec<RecalledMemory> = items
         .map(|item| RecalledMemory::of(&item.memory, item.score, Via::Relevance))

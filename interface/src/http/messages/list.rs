@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::view::MessageView;
 use crate::app::App;
-use crate::extract::{Caller, IdPath, Params};
+use crate::extract::{IdPath, Params, Reader};
 use crate::pagination::{DEFAULT_LIMIT, List, PageParams};
 use crate::problem::{Problem, ProblemDocument};
 
@@ -40,7 +40,7 @@ pub struct MessagePage {
 )]
 pub async fn list_messages(
     State(app): State<App>,
-    caller: Caller,
+    reader: Reader,
     list: List,
     IdPath(id): IdPath<Uuid>,
     Params(params): Params<PageParams>,
@@ -52,11 +52,11 @@ pub async fn list_messages(
         .map(|cursor| list.decode_seq(cursor))
         .transpose()?;
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
-    let session = app.store.session(caller.owner, id).await?;
+    let session = app.store.session(reader.owner, id).await?;
     let session = session.ok_or_else(|| Problem::not_found("session"))?;
     let page = app
         .store
-        .messages(caller.owner, id, after.unwrap_or(0), limit)
+        .messages(reader.owner, id, after.unwrap_or(0), limit)
         .await?
         .ok_or_else(|| Problem::not_found("session"))?;
     let next_cursor = page

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::view::{SessionView, Tagged};
 use crate::app::App;
-use crate::extract::{Caller, IdPath};
+use crate::extract::{IdPath, Reader};
 use crate::problem::{Problem, ProblemDocument};
 
 /// A session
@@ -24,10 +24,10 @@ use crate::problem::{Problem, ProblemDocument};
 )]
 pub async fn get_session(
     State(app): State<App>,
-    caller: Caller,
+    reader: Reader,
     IdPath(id): IdPath<Uuid>,
 ) -> Result<Tagged, Problem> {
-    let session = app.store.session(caller.owner, SessionId(id)).await?;
+    let session = app.store.session(reader.owner, SessionId(id)).await?;
     session
         .map(Tagged)
         .ok_or_else(|| Problem::not_found("session"))

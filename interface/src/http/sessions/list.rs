@@ -9,7 +9,7 @@ use validator::Validate;
 
 use super::view::SessionView;
 use crate::app::App;
-use crate::extract::{Caller, Params, no_nul};
+use crate::extract::{Params, Reader, no_nul};
 use crate::pagination::{DEFAULT_LIMIT, List};
 use crate::problem::{Problem, ProblemDocument};
 
@@ -58,7 +58,7 @@ pub struct SessionPage {
 )]
 pub async fn list_sessions(
     State(app): State<App>,
-    caller: Caller,
+    reader: Reader,
     list: List,
     Params(params): Params<ListSessionsParams>,
 ) -> Result<Json<SessionPage>, Problem> {
@@ -71,7 +71,7 @@ pub async fn list_sessions(
     let text = params.text.as_deref().filter(|t| !t.is_empty());
     let page = app
         .store
-        .list_sessions(caller.owner, text, after, limit)
+        .list_sessions(reader.owner, text, after, limit)
         .await?;
     let next_cursor = page.items.last().filter(|_| page.more).map(|last| {
         let place = Cursor {

@@ -11,7 +11,7 @@ use validator::Validate;
 
 use super::event::Event;
 use crate::app::App;
-use crate::extract::{Caller, IdPath, Params};
+use crate::extract::{IdPath, Params, Reader};
 use crate::problem::{Code, Problem, ProblemDocument};
 use crate::sse::{self, Place};
 
@@ -49,7 +49,7 @@ pub struct EventsParams {
 )]
 pub async fn stream_turn_events(
     State(app): State<App>,
-    caller: Caller,
+    reader: Reader,
     IdPath(id): IdPath<Uuid>,
     headers: HeaderMap,
     Params(params): Params<EventsParams>,
@@ -69,5 +69,5 @@ pub async fn stream_turn_events(
             said_in: "after",
         },
     };
-    sse::stream(&app, caller.owner, place, params.reasoning.unwrap_or(false)).await
+    sse::stream(&app, reader.owner, place, params.reasoning.unwrap_or(false)).await
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::view::TurnView;
 use crate::app::App;
-use crate::extract::{Caller, IdPath};
+use crate::extract::{IdPath, Reader};
 use crate::problem::{Problem, ProblemDocument};
 
 /// A turn
@@ -25,10 +25,10 @@ use crate::problem::{Problem, ProblemDocument};
 )]
 pub async fn get_turn(
     State(app): State<App>,
-    caller: Caller,
+    reader: Reader,
     IdPath(id): IdPath<Uuid>,
 ) -> Result<Json<TurnView>, Problem> {
-    let turn = app.chat.turn(caller.owner, TurnId(id)).await?;
+    let turn = app.chat.turn(reader.owner, TurnId(id)).await?;
     let turn = turn.ok_or_else(|| Problem::not_found("turn"))?;
     Ok(Json(turn.into()))
 }
