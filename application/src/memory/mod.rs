@@ -11,6 +11,8 @@ pub mod recall;
 pub mod remember;
 pub mod reranking;
 pub mod revert;
+#[cfg(test)]
+mod testing;
 pub mod watched_embedder;
 
 /// How often something is decided anew when what it was decided on has moved.

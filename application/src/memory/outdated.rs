@@ -11,7 +11,8 @@ use tidemark_domain::memory::{Layer, Memory};
 
 use super::fresh::Fresh;
 use super::indexes::Indexes;
-use crate::ports::store::{Store, StoreResult};
+use crate::ports::memories::MemoryRepository;
+use crate::ports::store::StoreResult;
 
 /// How often it is searched anew, each time without what was found to be over. Ours: each time as many candidates as are looked at are judged, so that only
 /// somebody with thousands of such chunks of one subject sees fewer candidates than there are.
@@ -20,7 +21,7 @@ const ROUNDS: usize = 8;
 /// Searches as if what is over had ended when its facts did: it counts for nothing, and others take its place. Without an ended fact behind any candidate
 /// this is one search.
 pub(super) async fn search(
-    store: &dyn Store,
+    store: &dyn MemoryRepository,
     indexes: &Indexes,
     (owner, newest): (Owner, i64),
     fresh: &Fresh,
@@ -45,7 +46,7 @@ pub(super) async fn search(
 
 /// How the chunks of these messages stand that are over.
 async fn standings(
-    store: &dyn Store,
+    store: &dyn MemoryRepository,
     owner: Owner,
     fresh: &Fresh,
     messages: &[MessageId],
@@ -70,7 +71,7 @@ async fn standings(
 
 /// Takes those out of some preferences that are over.
 pub(super) async fn leave_out(
-    store: &dyn Store,
+    store: &dyn MemoryRepository,
     indexes: &Indexes,
     owner: Owner,
     fresh: &Fresh,
@@ -100,3 +101,6 @@ pub(super) async fn leave_out(
     preferences.retain(|memory| !over.contains_key(&memory.id));
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
