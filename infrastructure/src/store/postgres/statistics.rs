@@ -7,8 +7,14 @@ use std::time::Duration;
 
 use super::transaction::Database;
 
-/// How often it is looked for tables that were never analyzed. One look costs a read of the server's counters.
-const INTERVAL: Duration = Duration::from_secs(2);
+/// How often it is looked for tables that were never analyzed, while there may be some. One look costs a read of the server's counters.
+const SOON: Duration = Duration::from_secs(2);
+
+/// How often when there is nothing to find. Ours: as often as `autovacuum` comes by.
+const LATER: Duration = Duration::from_mins(1);
+
+/// So many looks in a row have to find nothing before there is nothing to find. Ours: a new database is filled soon after the start.
+const IN_VAIN: u32 = 10;
 
 /// From how many rows on a plan matters.
 const LEAST: i64 = 200;
@@ -20,16 +26,35 @@ pub(super) const STATEMENTS: &[&str] = &[ANALYZE_UNSEEN];
 
 /// Has tables analyzed once they are filled, until the database is closed.
 pub(super) async fn keep_known(database: Database) {
-    let mut ticks = tokio::time::interval(INTERVAL);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut pace = Pace::default();
     loop {
+        let analyzed = analyze_unseen(&database).await.unwrap_or_else(|error| {
+            tracing::debug!(%error, "tables could not be analyzed");
+            0
+        });
         tokio::select! {
             () = database.closing() => return,
-            _ = ticks.tick() => {}
+            () = tokio::time::sleep(pace.after(analyzed)) => {}
         }
-        if let Err(error) = analyze_unseen(&database).await {
-            tracing::debug!(%error, "tables could not be analyzed");
-        }
+    }
+}
+
+/// How soon it is looked again.
+#[derive(Debug, Default)]
+struct Pace {
+    /// How many looks in a row have found nothing.
+    in_vain: u32,
+}
+
+impl Pace {
+    /// After a look that has found so many tables.
+    fn after(&mut self, analyzed: i64) -> Duration {
+        self.in_vain = if analyzed > 0 {
+            0
+        } else {
+            self.in_vain.saturating_add(1)
+        };
+        if self.in_vain < IN_VAIN { SOON } else { LATER }
     }
 }
 
@@ -45,4 +70,23 @@ pub(super) async fn analyze_unseen(
             })
         })
         .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_there_is_nothing_to_find_it_is_looked_seldom_until_something_is_found() {
+        let mut pace = Pace::default();
+        for _ in 0..2 {
+            for look in 1..IN_VAIN {
+                assert_eq!(pace.after(0), SOON, "look {look}");
+            }
+            for _ in 0..3 {
+                assert_eq!(pace.after(0), LATER);
+            }
+            assert_eq!(pace.after(2), SOON);
+        }
+    }
 }
