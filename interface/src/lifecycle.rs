@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::server::graceful::GracefulShutdown;
@@ -14,6 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::app::App;
 use crate::config::Settings;
+use crate::server::tls::{Tls, TlsError};
 use crate::wiring::{OpenStore, Wired};
 use crate::{app, server};
 
@@ -40,6 +42,9 @@ pub enum StartError {
         /// Why.
         source: std::io::Error,
     },
+    /// Connections cannot be secured.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// Signals cannot be waited for.
     #[error("signals cannot be handled")]
     Signals(#[source] std::io::Error),
@@ -71,7 +76,7 @@ pub async fn run(
 ) -> Result<(), StartError> {
     let mut signals = Signals::new().map_err(StartError::Signals)?;
     let running = Running::start(settings, listener, wired)?;
-    announce(running.address());
+    announce(running.scheme, running.address());
     let name = signals.next().await;
     tracing::info!(signal = name, "going down");
     tokio::spawn(async move {
@@ -88,6 +93,7 @@ pub async fn run(
 #[derive(Debug)]
 pub struct Running {
     app: App,
+    scheme: &'static str,
     address: SocketAddr,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -98,12 +104,17 @@ impl Running {
     /// Starts the workers and takes connections.
     ///
     /// # Errors
-    /// When the listener has no address.
+    /// When the listener has no address, or the certificate cannot be used.
     pub fn start(
         settings: &Settings,
         listener: TcpListener,
         wired: Wired,
     ) -> Result<Self, StartError> {
+        let tls = match (&settings.tls.certificate, &settings.tls.key) {
+            (Some(certificate), Some(key)) => Some(Arc::new(Tls::of(certificate, key)?)),
+            _ => None,
+        };
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let address = listener.local_addr().map_err(|source| StartError::Bind {
             address: settings.server.listen,
             source,
@@ -127,9 +138,10 @@ impl Running {
         let most = settings.limits.connections;
         let until = stop.clone();
         let serving =
-            tokio::spawn(async move { server::serve(listener, router, most, &until).await });
+            tokio::spawn(async move { server::serve(listener, router, tls, most, &until).await });
         Ok(Self {
             app,
+            scheme,
             address,
             stop,
             tasks,
@@ -174,12 +186,12 @@ impl Running {
 }
 
 /// Tells where the server and its page are. Standard output may be closed; that is no reason not to serve.
-fn announce(address: SocketAddr) {
+fn announce(scheme: &str, address: SocketAddr) {
     let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "listening on http://{address}");
+    let _ = writeln!(out, "listening on {scheme}://{address}");
     let _ = writeln!(
         out,
-        "the chat page is at http://{address}/ and the API reference at http://{address}/docs"
+        "the chat page is at {scheme}://{address}/ and the API reference at {scheme}://{address}/docs"
     );
     let _ = out.flush();
     tracing::info!(%address, "serving");

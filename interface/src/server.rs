@@ -1,4 +1,6 @@
-//! Taking connections: HTTP/1.1 and HTTP/2 without TLS on one port, bounded in number, closed when they are silent.
+//! Taking connections: HTTP/1.1 and HTTP/2 on one port, with TLS where a certificate is configured, bounded in number, closed when they are silent.
+
+pub mod tls;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,11 +12,14 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
+
+use self::tls::Tls;
 
 /// How long the head of a request may take, and how long a connection may be idle between two.
 const HEAD_LIMIT: Duration = Duration::from_secs(30);
@@ -36,6 +41,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub async fn serve(
     listener: TcpListener,
     router: Router,
+    tls: Option<Arc<Tls>>,
     max_connections: usize,
     stop: &CancellationToken,
 ) -> GracefulShutdown {
@@ -53,7 +59,13 @@ pub async fn serve(
         };
         match (permit, accepted) {
             (Ok(permit), Ok((stream, _))) => {
-                connection(&builder, stream, router.clone(), &graceful, permit);
+                let connection = Connection {
+                    builder: builder.clone(),
+                    router: router.clone(),
+                    asked: Arc::default(),
+                    watcher: graceful.watcher(),
+                };
+                tokio::spawn(connection.run(stream, tls.clone(), permit));
             }
             (_, Err(error)) => {
                 tracing::warn!(%error, "a connection could not be taken");
@@ -82,39 +94,58 @@ fn builder() -> Builder<TokioExecutor> {
     builder
 }
 
-fn connection(
-    builder: &Builder<TokioExecutor>,
-    stream: TcpStream,
+struct Connection {
+    builder: Builder<TokioExecutor>,
     router: Router,
-    graceful: &GracefulShutdown,
-    permit: OwnedSemaphorePermit,
-) {
-    // Events are small and are to be seen at once.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "TCP_NODELAY could not be set");
-    }
-    let asked = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&asked);
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
-        seen.store(true, Ordering::Relaxed);
-        router.clone().oneshot(request.map(Body::new))
-    });
-    let served = builder
-        .serve_connection(TokioIo::new(stream), service)
-        .into_owned();
-    let served = graceful.watch(served);
-    tokio::spawn(async move {
+    /// Whether a request has come.
+    asked: Arc<AtomicBool>,
+    watcher: Watcher,
+}
+
+impl Connection {
+    async fn run(self, stream: TcpStream, tls: Option<Arc<Tls>>, permit: OwnedSemaphorePermit) {
         let _permit = permit;
+        // Events are small and are to be seen at once.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY could not be set");
+        }
+        let asked = Arc::clone(&self.asked);
         tokio::select! {
-            outcome = served => {
-                if let Err(error) = outcome {
-                    tracing::debug!(%error, "a connection broke");
-                }
-            }
+            () = self.talk(stream, tls) => {}
             // Before the first request nobody else has a clock: the protocol is not even known.
             () = silent(&asked) => tracing::debug!("a connection without a request was closed"),
         }
-    });
+    }
+
+    async fn talk(self, stream: TcpStream, tls: Option<Arc<Tls>>) {
+        let Some(tls) = tls else {
+            return self.serve(stream).await;
+        };
+        match tls.accept(stream).await {
+            Ok(stream) => self.serve(stream).await,
+            Err(error) => tracing::debug!(%error, "a connection could not be secured"),
+        }
+    }
+
+    async fn serve<S>(self, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + 'static,
+    {
+        let Self {
+            builder,
+            router,
+            asked,
+            watcher,
+        } = self;
+        let service = service_fn(move |request: hyper::Request<Incoming>| {
+            asked.store(true, Ordering::Relaxed);
+            router.clone().oneshot(request.map(Body::new))
+        });
+        let served = builder.serve_connection(TokioIo::new(stream), service);
+        if let Err(error) = watcher.watch(served.into_owned()).await {
+            tracing::debug!(%error, "a connection broke");
+        }
+    }
 }
 
 async fn silent(asked: &AtomicBool) {

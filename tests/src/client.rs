@@ -33,6 +33,11 @@ impl Client {
             .connect_timeout(Duration::from_secs(10))
             .build()
             .expect("a client");
+        Self::through(base, http)
+    }
+
+    /// A client of the server at `base` that speaks through `http`, as the default user.
+    pub fn through(base: &str, http: reqwest::Client) -> Self {
         Self {
             base: base.to_owned(),
             http,

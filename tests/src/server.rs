@@ -329,7 +329,8 @@ async fn launch(settings: &BTreeMap<String, String>, dir: &TempDir, log: &Log) -
 }
 
 fn address_in(line: &str) -> Option<String> {
-    let (_, after) = line.split_once("listening on http://")?;
+    let (_, after) = line.split_once("listening on http")?;
+    let (_, after) = after.split_once("://")?;
     let end = after
         .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '[' | ']')))
         .unwrap_or(after.len());
@@ -344,6 +345,7 @@ mod tests {
     fn the_address_is_found_in_plain_and_json_lines() {
         for line in [
             "listening on http://127.0.0.1:4711",
+            "listening on https://127.0.0.1:4711",
             "2026-01-01T00:00:00Z  INFO tidemark: listening on http://127.0.0.1:4711/ page at /",
             r#"{"message":"listening on http://127.0.0.1:4711"}"#,
         ] {

@@ -82,6 +82,8 @@ macro_rules! tree {
 tree! {
     /// The server itself.
     server: Server "";
+    /// TLS. Without it the server speaks HTTP in the clear, and a proxy before it may add TLS.
+    tls: TlsFiles "tls";
     /// Where data is kept.
     store: Store "store";
     /// Who may use the server.
@@ -175,6 +177,16 @@ section! {
         log: LogFilter = LogFilter("info".to_owned());
         /// How the log is written: "text" for people, "json" for an object a line.
         log_format: LogFormat = LogFormat::Text;
+    }
+}
+
+section! {
+    /// TLS.
+    TlsFiles {
+        /// The server's certificate and those that lead from it to a root, in PEM form. Renewed files are used for the next connection.
+        certificate: Option<PathBuf> = None;
+        /// The private key of the certificate, not encrypted, in PEM form.
+        key: Option<PathBuf> = None;
     }
 }
 
@@ -427,6 +439,17 @@ impl Settings {
     pub(super) fn contradictions(&self) -> Vec<String> {
         let model = &self.model;
         let mut wrong = Vec::new();
+        match (&self.tls.certificate, &self.tls.key) {
+            (Some(_), None) => wrong.push(
+                "tls.key is unset while tls.certificate is set; allowed: both, or neither"
+                    .to_owned(),
+            ),
+            (None, Some(_)) => wrong.push(
+                "tls.certificate is unset while tls.key is set; allowed: both, or neither"
+                    .to_owned(),
+            ),
+            _ => {}
+        }
         if model.base_url.is_some() && model.name.is_none() {
             wrong.push("model.name is unset while model.base_url is set; allowed: both, or neither for the offline model".to_owned());
         }

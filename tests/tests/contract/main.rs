@@ -20,4 +20,5 @@ mod overload;
 mod queue;
 mod sessions;
 mod startup;
+mod tls;
 mod turns;
