@@ -41,8 +41,8 @@ mod tests;
 
 use std::time::Duration;
 
-use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions as _, PgPool};
 
 pub use self::schema::SchemaMismatch;
 use self::transaction::Database;
@@ -128,7 +128,10 @@ impl PostgresStore {
         let address: PgConnectOptions = options.url.parse().map_err(ConnectError::Address)?;
         let address = address
             .application_name("tidemark")
-            .statement_cache_capacity(STATEMENT_CACHE);
+            .statement_cache_capacity(STATEMENT_CACHE)
+            // sqlx asks after each statement whether it would be logged, and with filters of layers that swallows the next line of the
+            // log on the same thread, whatever it says (tokio-rs/tracing#2519).
+            .disable_statement_logging();
         schema::prepare(&address, options.migrate, role).await?;
         let database = Database::new(pool(address, options.max_connections, role));
         tokio::spawn(statistics::keep_known(database.clone()));
