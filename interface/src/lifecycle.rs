@@ -124,11 +124,13 @@ impl Running {
         let tasks = TaskTracker::new();
         workers.start(&tasks, &stop);
         {
-            let (chat, stop) = (app.chat.clone(), stop.clone());
-            tasks.spawn(async move { chat.recover_until(stop).await });
-            let (metrics, stop) = (app.metrics.clone(), app.draining.clone());
+            let (chat, until) = (app.chat.clone(), stop.clone());
+            tasks.spawn(async move { chat.recover_until(until).await });
+            let (chat, until) = (app.chat.clone(), stop.clone());
+            tasks.spawn(async move { chat.heed_hints(until).await });
+            let (metrics, until) = (app.metrics.clone(), app.draining.clone());
             tokio::spawn(async move {
-                while timeout(METRICS_UPKEEP, stop.cancelled()).await.is_err() {
+                while timeout(METRICS_UPKEEP, until.cancelled()).await.is_err() {
                     metrics.run_upkeep();
                 }
             });

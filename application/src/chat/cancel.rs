@@ -1,10 +1,12 @@
 //! Cancelling a turn.
 
+use futures::StreamExt;
 use tidemark_domain::ids::{Owner, TurnId};
 use tidemark_domain::turn::Turn;
+use tokio_util::sync::CancellationToken;
 
 use super::publisher::START_SEQ;
-use super::service::Chat;
+use super::service::{Chat, ChatParts};
 use crate::ports::events::LoggedEvent;
 use crate::ports::store::StoreResult;
 use crate::ports::turns::CancelOutcome;
@@ -21,18 +23,38 @@ impl Chat {
             CancelOutcome::NotFound => Ok(None),
             CancelOutcome::AlreadyEnded(turn) => Ok(Some(turn)),
             CancelOutcome::Requested(turn) => {
-                self.cancel_local(owner, turn.session_id, id);
+                if !self.cancel_local(owner, turn.session_id, id) {
+                    self.parts.events.hint(id).await;
+                }
                 Ok(Some(turn))
             }
             CancelOutcome::Closed(turn) => {
-                self.tell_end(&turn).await;
+                self.parts.tell_end(&turn, turn.fence).await;
                 Ok(Some(turn))
             }
         }
     }
 
-    /// Publishes the end of a turn that never ran.
-    async fn tell_end(&self, turn: &Turn) {
+    /// Lets turns that run here look at their rows when another replica hints that these have changed, until `shutdown`. Without a hint
+    /// they see it when they prolong their leases.
+    pub async fn heed_hints(&self, shutdown: CancellationToken) {
+        let mut hints = self.parts.events.hints().await;
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                hint = hints.next() => match hint {
+                    Some(turn) => self.look_again(turn),
+                    None => return,
+                }
+            }
+        }
+    }
+}
+
+impl ChatParts {
+    /// Publishes the end of a turn that nobody runs any more. A fence above that of its last runner keeps that one from telling anything
+    /// after it.
+    pub(super) async fn tell_end(&self, turn: &Turn, fence: i64) {
         let Some(terminal) = tidemark_domain::event::Terminal::of(turn) else {
             return;
         };
@@ -40,13 +62,8 @@ impl Chat {
             seq: turn.terminal_seq.unwrap_or(START_SEQ + 1),
             event: tidemark_domain::event::TurnEvent::Done(terminal),
         };
-        if let Err(error) = self
-            .parts
-            .events
-            .append(turn.id, turn.fence, vec![done])
-            .await
-        {
-            tracing::warn!(%error, "the live log is down; followers will read the stored turn");
+        if let Err(error) = self.events.append(turn.id, fence, vec![done]).await {
+            tracing::debug!(%error, "an end did not reach the live log; followers will read the stored turn");
         }
     }
 }

@@ -53,8 +53,8 @@ impl Chat {
         Ok(())
     }
 
-    /// Drops the live logs of turns that are gone from the store.
-    pub(crate) async fn forget_turns(&self, turns: &[TurnId]) {
-        self.parts.events.forget(turns).await;
+    /// Drops the live logs of turns that are gone from the store. Whether they are gone everywhere by now.
+    pub(crate) async fn forget_turns(&self, turns: &[TurnId]) -> bool {
+        self.parts.events.forget(turns).await
     }
 }

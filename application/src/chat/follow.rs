@@ -14,7 +14,7 @@ use tidemark_domain::turn::{Turn, TurnStatus};
 use tokio::time::Instant;
 
 use super::service::Chat;
-use crate::ports::events::{EventLog, LogRead, LoggedEvent};
+use crate::ports::events::{EventLog, LogRead, LoggedEvent, Reach};
 use crate::ports::store::{StoreError, StoreResult};
 use crate::ports::turns::TurnRepository;
 
@@ -141,6 +141,11 @@ impl Chat {
         }
         let turn = self.parts.store.turn(owner, id).await?;
         turn.ok_or(FollowError::NotFound)
+    }
+
+    /// Whom live events reach now.
+    pub fn reach(&self) -> Reach {
+        self.parts.events.reach()
     }
 
     /// The model's reasoning from now on; for those who asked for it.
@@ -270,7 +275,7 @@ impl Follower {
             }]);
         }
         let patience = self.patience();
-        tokio::time::sleep(patience).await;
+        self.events.changed(self.turn, patience).await;
         Ok(Vec::new())
     }
 

@@ -67,6 +67,7 @@ impl Chat {
         };
         match closing.close(key, Ending::interrupted(), remains).await {
             Ok(turn) => {
+                parts.tell_end(&turn, key.fence + 1).await;
                 metrics::counter!("tidemark_turns_total", "status" => turn.status.as_str())
                     .increment(1);
                 tracing::info!(turn = %key.turn_id, "a lapsed turn was closed as interrupted");

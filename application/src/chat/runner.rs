@@ -92,6 +92,9 @@ pub(super) async fn run(
         let _limit = AbortOnDrop(tokio::spawn(limit));
         let began = tokio::time::Instant::now();
         let status = answer_or_close(parts, &started, stop).await;
+        if status.is_none() {
+            parts.events.resign(started.key.turn_id).await;
+        }
         let name = status.map_or("lost", TurnStatus::as_str);
         tracing::Span::current().record("status", name);
         counter!("tidemark_turns_total", "status" => name).increment(1);
@@ -131,8 +134,9 @@ pub(super) async fn close_dead(parts: &ChatParts, key: TurnKey) -> Result<(), Tu
         recalled: turn.recalled,
         teaches: turn.memory.learns(),
     };
-    closing.close(key, Ending::interrupted(), remains).await?;
+    let turn = closing.close(key, Ending::interrupted(), remains).await?;
     parts.work.notify_one();
+    parts.tell_end(&turn, key.fence).await;
     Ok(())
 }
 
@@ -283,7 +287,8 @@ async fn keep_lease(parts: Arc<ChatParts>, key: TurnKey, stopper: Stopper) {
     let lease = parts.settings.lease;
     let mut last_success = tokio::time::Instant::now();
     loop {
-        tokio::time::sleep(lease / 3).await;
+        // Sooner where another replica hints that the row has changed.
+        let _ = tokio::time::timeout(lease / 3, stopper.to_look()).await;
         match parts.store.renew_turn(key, lease).await {
             Ok(renewed) => {
                 last_success = tokio::time::Instant::now();

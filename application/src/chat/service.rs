@@ -271,15 +271,30 @@ impl Chat {
         Next::Ran
     }
 
-    /// Cancels a turn if it runs here, or is just being started.
-    pub(super) fn cancel_local(&self, owner: Owner, session: SessionId, turn: TurnId) {
+    /// Cancels a turn if it runs here, or is just being started. Whether it is known to run here.
+    pub(super) fn cancel_local(&self, owner: Owner, session: SessionId, turn: TurnId) -> bool {
         let mut lanes = self.lanes();
         let Some(lane) = lanes.get_mut(&(owner, session)) else {
-            return;
+            return false;
         };
         match &lane.running {
-            Some((id, stopper)) if *id == turn => stopper.stop(StopReason::Cancelled),
-            _ => lane.cancelled = Some(turn),
+            Some((id, stopper)) if *id == turn => {
+                stopper.stop(StopReason::Cancelled);
+                true
+            }
+            _ => {
+                lane.cancelled = Some(turn);
+                false
+            }
+        }
+    }
+
+    /// Lets a turn look at its row now, if it runs here.
+    pub(super) fn look_again(&self, turn: TurnId) {
+        let lanes = self.lanes();
+        let running = lanes.values().filter_map(|lane| lane.running.as_ref());
+        for (_, stopper) in running.filter(|(id, _)| *id == turn) {
+            stopper.look();
         }
     }
 

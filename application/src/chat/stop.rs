@@ -1,7 +1,9 @@
 //! Stopping a running turn. Only waits on the model and on tools are cut; what is being written is written to its end, so that
 //! whoever closes the turn finds its messages as they are.
 
-use tokio::sync::watch;
+use std::sync::Arc;
+
+use tokio::sync::{Notify, watch};
 
 /// Why a turn is to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +20,10 @@ pub enum StopReason {
 
 /// Tells a turn to stop; the first reason holds.
 #[derive(Clone, Debug)]
-pub(super) struct Stopper(watch::Sender<Option<StopReason>>);
+pub(super) struct Stopper {
+    reason: watch::Sender<Option<StopReason>>,
+    look: Arc<Notify>,
+}
 
 /// Hears it.
 #[derive(Clone, Debug)]
@@ -26,18 +31,32 @@ pub struct StopSignal(watch::Receiver<Option<StopReason>>);
 
 pub(super) fn channel() -> (Stopper, StopSignal) {
     let (sender, receiver) = watch::channel(None);
-    (Stopper(sender), StopSignal(receiver))
+    let stopper = Stopper {
+        reason: sender,
+        look: Arc::default(),
+    };
+    (stopper, StopSignal(receiver))
 }
 
 impl Stopper {
     pub(super) fn stop(&self, reason: StopReason) {
-        self.0.send_if_modified(|current| {
+        self.reason.send_if_modified(|current| {
             let first = current.is_none();
             if first {
                 *current = Some(reason);
             }
             first
         });
+    }
+
+    /// The turn's row is worth a look now: perhaps it says that the turn is to stop.
+    pub(super) fn look(&self) {
+        self.look.notify_one();
+    }
+
+    /// Resolves when it is.
+    pub(super) async fn to_look(&self) {
+        self.look.notified().await;
     }
 }
 

@@ -19,6 +19,7 @@ use tidemark_application::ports::events::{EventLog, EventLogError, LogRead, Logg
 use tidemark_domain::event::TurnEvent;
 use tidemark_domain::ids::TurnId;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
 use self::turn::{Appended, TurnLog};
@@ -54,6 +55,8 @@ pub struct MemoryEventLog {
     options: MemoryEventLogOptions,
     turns: RwLock<Turns>,
     bytes: AtomicUsize,
+    /// Tells those who wait for a log to open.
+    opened: watch::Sender<()>,
 }
 
 #[derive(Default)]
@@ -72,6 +75,8 @@ enum Refused {
     Gap { last: i64, found: i64 },
     #[error("the turn has ended")]
     Ended,
+    #[error("the end does not follow")]
+    Cut,
 }
 
 impl From<Refused> for EventLogError {
@@ -87,6 +92,7 @@ impl MemoryEventLog {
             options,
             turns: RwLock::default(),
             bytes: AtomicUsize::new(0),
+            opened: watch::Sender::new(()),
         }
     }
 
@@ -157,6 +163,17 @@ impl MemoryEventLog {
         }
     }
 
+    /// Whether it has a log of the turn.
+    pub(super) fn holds(&self, turn: TurnId) -> bool {
+        self.read_lock().logs.contains_key(&turn)
+    }
+
+    /// Drops the log of a turn; its readers find it unknown.
+    pub(super) fn drop_log(&self, turn: TurnId) {
+        let mut turns = self.write();
+        self.evict(&mut turns, turn);
+    }
+
     fn evict(&self, turns: &mut Turns, turn: TurnId) {
         if let Some(log) = turns.logs.remove(&turn) {
             self.bytes.fetch_sub(log.evict(), Ordering::Relaxed);
@@ -182,7 +199,7 @@ impl fmt::Debug for MemoryEventLog {
             .field("options", &self.options)
             .field("turns", &self.read_lock().logs.len())
             .field("bytes", &self.bytes)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -197,6 +214,8 @@ impl EventLog for MemoryEventLog {
         turns.logs.insert(turn, Arc::new(log));
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.keep_budget(&mut turns, turn);
+        drop(turns);
+        self.opened.send_replace(());
         Ok(())
     }
 
@@ -209,6 +228,10 @@ impl EventLog for MemoryEventLog {
         let log = self.log_of(turn).ok_or(Refused::Unknown)?;
         let now = Instant::now();
         let Appended { ended, result } = log.append(fence, events, now, &self.bytes);
+        if matches!(result, Err(Refused::Cut)) {
+            self.drop_log(turn);
+            return Ok(());
+        }
         if ended || self.bytes.load(Ordering::Relaxed) > self.options.max_bytes {
             let mut turns = self.write();
             if ended && turns.logs.contains_key(&turn) {
@@ -239,13 +262,32 @@ impl EventLog for MemoryEventLog {
         }
     }
 
-    async fn forget(&self, gone: &[TurnId]) {
+    async fn changed(&self, turn: TurnId, wait: Duration) {
+        let deadline = Instant::now() + wait;
+        let mut opened = self.opened.subscribe();
+        if let Some(log) = self.log_of(turn) {
+            let _ = timeout_at(deadline, log.follow().changed()).await;
+            return;
+        }
+        while !self.holds(turn) {
+            if timeout_at(deadline, opened.changed()).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn resign(&self, turn: TurnId) {
+        self.drop_log(turn);
+    }
+
+    async fn forget(&self, gone: &[TurnId]) -> bool {
         let mut turns = self.write();
         for turn in gone {
             self.evict(&mut turns, *turn);
         }
         let Turns { logs, ended } = &mut *turns;
         ended.retain(|(_, turn)| logs.contains_key(turn));
+        true
     }
 
     async fn tell_reasoning(&self, turn: TurnId, token: &str) {

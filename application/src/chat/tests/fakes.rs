@@ -359,7 +359,15 @@ impl EventLog for FakeLog {
         Ok(LogRead::Unknown)
     }
 
-    async fn forget(&self, _: &[TurnId]) {
+    async fn changed(&self, _: TurnId, wait: Duration) {
+        tokio::time::sleep(wait).await;
+    }
+
+    async fn resign(&self, _: TurnId) {
+        panic!("no stage resigns")
+    }
+
+    async fn forget(&self, _: &[TurnId]) -> bool {
         panic!("no stage forgets a log")
     }
 

@@ -43,7 +43,15 @@ impl EventLog for ScriptedLog {
             .unwrap_or(LogRead::Unknown))
     }
 
-    async fn forget(&self, _: &[TurnId]) {}
+    async fn changed(&self, _: TurnId, wait: Duration) {
+        tokio::time::sleep(wait).await;
+    }
+
+    async fn resign(&self, _: TurnId) {}
+
+    async fn forget(&self, _: &[TurnId]) -> bool {
+        true
+    }
 
     async fn tell_reasoning(&self, _: TurnId, _: &str) {}
 
@@ -208,7 +216,15 @@ impl EventLog for SilentLog {
         Ok(LogRead::Quiet)
     }
 
-    async fn forget(&self, _: &[TurnId]) {}
+    async fn changed(&self, _: TurnId, wait: Duration) {
+        tokio::time::sleep(wait).await;
+    }
+
+    async fn resign(&self, _: TurnId) {}
+
+    async fn forget(&self, _: &[TurnId]) -> bool {
+        true
+    }
 
     async fn tell_reasoning(&self, _: TurnId, _: &str) {}
 

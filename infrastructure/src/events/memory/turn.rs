@@ -195,6 +195,9 @@ impl State {
         if self.phase == Phase::Ended {
             return Err(Refused::Ended);
         }
+        if event.seq > last + 1 && matches!(event.event, TurnEvent::Done(_)) {
+            return Err(Refused::Cut);
+        }
         if event.seq > last + 1 {
             return Err(Refused::Gap {
                 last,
