@@ -16,6 +16,7 @@ use tidemark_application::memory::remember::Remember;
 use tidemark_application::memory::revert::Revert;
 use tidemark_application::memory::watched_embedder::Embedders;
 use tidemark_application::ports::clock::Clock;
+use tidemark_application::ports::events::EventLog;
 use tidemark_application::ports::ids::Ids;
 use tidemark_application::ports::model::ChatModel;
 use tidemark_application::ports::store::Store;
@@ -29,6 +30,7 @@ use tidemark_application::tools::search_memory::SearchMemory;
 use tidemark_application::users::erase::{Erase, Held};
 use tidemark_domain::window::EstimateCounter;
 use tidemark_infrastructure::events::memory::{MemoryEventLog, MemoryEventLogOptions};
+use tidemark_infrastructure::events::redis::{RedisEventLog, RedisEventLogOptions};
 use tidemark_infrastructure::model::gateway::{Gateway, GatewayOptions};
 use tidemark_infrastructure::model::key::ApiKey;
 use tidemark_infrastructure::model::offline::OfflineModel;
@@ -49,6 +51,12 @@ mod embedder;
 mod reranker;
 
 pub use self::embedder::embedders;
+
+/// How long a request that erases waits for Redis; then it is tried on without it.
+const ERASE_WAIT: Duration = Duration::from_secs(2);
+
+/// The most events that Redis keeps of a turn. A turn of ten minutes that tells something each 20 ms has 30,000.
+const MAX_REDIS_EVENTS: usize = 65_536;
 
 /// How often an idle worker looks for work that nobody told it of: retries whose time has come, what a lost process left.
 const WORK_POLL: Duration = Duration::from_secs(1);
@@ -91,6 +99,14 @@ pub enum WiringError {
         path: String,
         /// Why.
         source: std::io::Error,
+    },
+    /// The address of Redis is none.
+    #[error("events.redis_url {url} cannot be used")]
+    Events {
+        /// It, without a password.
+        url: String,
+        /// Why.
+        source: Box<dyn Error + Send + Sync>,
     },
     /// Logs or traces cannot be set up.
     #[error("log or telemetry.otlp_endpoint cannot be used")]
@@ -218,7 +234,7 @@ pub fn wire(
     let learning = learning_settings(settings);
     let chat = Chat::new(ChatParts {
         store: Arc::clone(&store),
-        events: MemoryEventLog::start(event_log_options(&settings.stream)),
+        events: events(settings, ids.as_ref(), ERASE_WAIT)?,
         model,
         recall: Arc::clone(&recall),
         tools: Toolbox::new(vec![Arc::new(SearchMemory::new(Arc::clone(&recall)))]),
@@ -357,6 +373,38 @@ fn metrics() -> Result<PrometheusHandle, WiringError> {
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &BUCKETS)
         .and_then(PrometheusBuilder::install_recorder)
         .map_err(|error| WiringError::Metrics(error.into()))
+}
+
+/// The live log: of this process, or over Redis. `erase_wait` is how long dropping what is gone waits for Redis.
+///
+/// # Errors
+/// When the address of Redis is none.
+pub fn events(
+    settings: &Settings,
+    ids: &dyn Ids,
+    erase_wait: Duration,
+) -> Result<Arc<dyn EventLog>, WiringError> {
+    let memory = event_log_options(&settings.stream);
+    let Some(url) = &settings.events.redis_url else {
+        return Ok(MemoryEventLog::start(memory));
+    };
+    let address = setting::without_login(&url.0);
+    let log = RedisEventLog::start(RedisEventLogOptions {
+        url: url.0.clone(),
+        address: address.clone(),
+        replica: ids.uuid(),
+        prefix: settings.events.redis_prefix.clone(),
+        max_events: MAX_REDIS_EVENTS,
+        erase_wait,
+        memory,
+    });
+    match log {
+        Ok(log) => Ok(Arc::new(log)),
+        Err(error) => Err(WiringError::Events {
+            url: address,
+            source: error.into(),
+        }),
+    }
 }
 
 fn event_log_options(settings: &sections::Stream) -> MemoryEventLogOptions {

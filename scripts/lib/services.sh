@@ -88,6 +88,28 @@ start_postgres_servers() {
   export TIDEMARK_TEST_POSTGRES_DURABLE_URL=$POSTGRES_URL
 }
 
+start_redis() {
+  services_directory
+  local port pid log=$SERVICES/redis.log tries
+  port=$("$PYTHON" "$ROOT/scripts/lib/free_port.py")
+  : >"$log"
+  (cd "$SERVICES" && exec setpriv --pdeathsig INT "$TIDEMARK_TEST_REDIS_SERVER" --port "$port" --bind 127.0.0.1 \
+    --save '' --appendonly no) </dev/null >"$log" 2>&1 &
+  pid=$!
+  SERVICE_PIDS+=("$pid")
+  for ((tries = 0; tries < 100; tries++)); do
+    kill -0 "$pid" 2>/dev/null || break
+    if grep -q 'Ready to accept connections' "$log"; then
+      export TIDEMARK_TEST_REDIS_URL=redis://127.0.0.1:$port
+      note "Redis: $TIDEMARK_TEST_REDIS_URL"
+      return
+    fi
+    sleep 0.1
+  done
+  cat "$log" >&2
+  die "Redis did not start"
+}
+
 start_real_model() {
   services_directory
   local port pid log=$SERVICES/model.log tries

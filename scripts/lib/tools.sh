@@ -50,7 +50,7 @@ install_tools() {
   fi
   install_node_packages browser
   install_node_packages sdk
-  install_browser
+  install_debian_packages
   (cd "$ROOT" && cargo fetch --locked --quiet)
 
   export TIDEMARK_TEST_PYTHONPATH=$PYTHON_TOOLS
@@ -95,9 +95,10 @@ install_node_packages() {
   printf '%s\n' "$key" >"$folder/node_modules/.installed"
 }
 
-install_browser() {
+install_debian_packages() {
   local missing=()
   find_chromium || missing+=(chromium)
+  find_redis || missing+=(redis-server)
   compgen -G '/usr/share/fonts/opentype/noto/NotoSansCJK*' >/dev/null || missing+=(fonts-noto-cjk)
   if ((${#missing[@]} > 0)); then
     note "installing the Debian packages ${missing[*]}"
@@ -105,8 +106,14 @@ install_browser() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
       die "apt-get could not install ${missing[*]}"
     find_chromium || die "chromium was installed but is not on the PATH"
+    find_redis || die "redis-server was installed but is not on the PATH"
   fi
-  export TIDEMARK_TEST_CHROMIUM
+  export TIDEMARK_TEST_CHROMIUM TIDEMARK_TEST_REDIS_SERVER
+}
+
+find_redis() {
+  [[ -x ${TIDEMARK_TEST_REDIS_SERVER:-} ]] && return
+  TIDEMARK_TEST_REDIS_SERVER=$(command -v redis-server)
 }
 
 find_chromium() {

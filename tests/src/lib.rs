@@ -25,6 +25,7 @@ pub mod model_reply;
 pub mod otlp;
 pub mod paths;
 pub mod random;
+pub mod redis;
 pub mod rerank;
 pub mod server;
 pub mod sse;

@@ -8,6 +8,7 @@ use tidemark_domain::ids::{Owner, TenantId, UserName};
 use crate::chat::service::Chat;
 use crate::memory::recall::Recall;
 use crate::ports::clock::Clock;
+use crate::ports::events::EventLog;
 use crate::ports::ids::Ids;
 use crate::ports::store::{Store, StoreResult};
 use crate::ports::users::Receipt;
@@ -33,6 +34,18 @@ pub struct Erase {
     clock: Arc<dyn Clock>,
     /// Nothing in a process that serves nobody.
     held: Option<Held>,
+    /// Reaches the live logs that other processes have, for a process that has none itself.
+    events: Option<Arc<dyn EventLog>>,
+}
+
+/// What was done.
+#[derive(Debug)]
+pub struct Erasure {
+    /// What was removed from the store.
+    pub receipt: Receipt,
+    /// Nothing is left of the live logs either. Otherwise what could not be reached is tried again for as long as this process lives, and goes by
+    /// itself when the time is over for which ended turns can be replayed.
+    pub logs_are_gone: bool,
 }
 
 impl std::fmt::Debug for Erase {
@@ -54,7 +67,15 @@ impl Erase {
             ids,
             clock,
             held,
+            events: None,
         }
+    }
+
+    /// Also from the live logs that other processes share.
+    #[must_use]
+    pub fn with_events(mut self, events: Arc<dyn EventLog>) -> Self {
+        self.events = Some(events);
+        self
     }
 
     /// Ends what runs for the user, then removes everything. `None` if there is no such user. Calls `gone` as soon as the name is free for
@@ -67,17 +88,17 @@ impl Erase {
         tenant: TenantId,
         user: &UserName,
         gone: impl FnOnce() + Send,
-    ) -> StoreResult<Option<Receipt>> {
+    ) -> StoreResult<Option<Erasure>> {
         let erased = self.remove(tenant, user).await;
         gone();
-        let receipt = erased?;
-        if receipt.is_some() {
+        let erasure = erased?;
+        if erasure.is_some() {
             self.store.overwrite_erased().await?;
         }
-        Ok(receipt)
+        Ok(erasure)
     }
 
-    async fn remove(&self, tenant: TenantId, user: &UserName) -> StoreResult<Option<Receipt>> {
+    async fn remove(&self, tenant: TenantId, user: &UserName) -> StoreResult<Option<Erasure>> {
         let Some(known) = self.store.find_user(tenant, user).await? else {
             return Ok(None);
         };
@@ -93,11 +114,23 @@ impl Erase {
         let Some(erased) = erased else {
             return Ok(None);
         };
+        let mut logs_are_gone = true;
         if let Some(held) = &self.held {
-            held.chat.forget_turns(&erased.turns).await;
             held.recall.forget_owner(owner);
+            logs_are_gone = held.chat.forget_turns(&erased.turns).await;
         }
-        Ok(Some(erased.receipt))
+        if let Some(events) = &self.events {
+            logs_are_gone = events.forget(&erased.turns).await;
+        }
+        if !logs_are_gone {
+            tracing::warn!(
+                "what an erased user's turns have told could not be removed from Redis yet"
+            );
+        }
+        Ok(Some(Erasure {
+            receipt: erased.receipt,
+            logs_are_gone,
+        }))
     }
 
     /// Cancels turns that other processes run, and waits a while for their ends. A runner that does not hear of it finds its turn gone.

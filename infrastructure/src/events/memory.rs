@@ -174,6 +174,15 @@ impl MemoryEventLog {
         self.evict(&mut turns, turn);
     }
 
+    /// Drops the log of a turn unless it has ended: then it is whole, and kept for as long as any.
+    pub(super) fn drop_open(&self, turn: TurnId) {
+        let mut turns = self.write();
+        let open = turns.logs.get(&turn).and_then(|log| log.silent_since());
+        if open.is_some() {
+            self.evict(&mut turns, turn);
+        }
+    }
+
     fn evict(&self, turns: &mut Turns, turn: TurnId) {
         if let Some(log) = turns.logs.remove(&turn) {
             self.bytes.fetch_sub(log.evict(), Ordering::Relaxed);

@@ -6,3 +6,4 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod memory;
+pub mod redis;

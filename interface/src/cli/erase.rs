@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidemark_application::users::erase::Erase;
 use tidemark_domain::ids::{TenantId, UserName};
@@ -10,7 +11,10 @@ use tidemark_infrastructure::system::{SystemClock, UuidV7};
 
 use crate::config::Loaded;
 use crate::http::users::erase::ReceiptView;
-use crate::wiring::OpenStore;
+use crate::wiring::{self, OpenStore};
+
+/// How long Redis may take to answer: this process does not try again later.
+const REDIS_WAIT: Duration = Duration::from_secs(20);
 
 /// Erases, and writes the receipt.
 pub(super) fn run(loaded: &Loaded, user: &str) -> Result<(), Box<dyn Error>> {
@@ -18,17 +22,28 @@ pub(super) fn run(loaded: &Loaded, user: &str) -> Result<(), Box<dyn Error>> {
     let user: UserName = super::user(user)?;
     super::runtime()?.block_on(async {
         let store = OpenStore::open(&loaded.settings.store, true).await?;
-        let erase = Erase::new(
+        let mut erase = Erase::new(
             store.store(),
             Arc::new(UuidV7::default()),
             Arc::new(SystemClock),
             None,
         );
+        if loaded.settings.events.redis_url.is_some() {
+            let events = wiring::events(&loaded.settings, &UuidV7::default(), REDIS_WAIT)?;
+            erase = erase.with_events(events);
+        }
         let erased = erase.run(TenantId::DEFAULT, &user, || ()).await;
         store.close().await;
-        let receipt = erased?.ok_or_else(|| super::unknown(&user))?;
-        let receipt = serde_json::to_string_pretty(&ReceiptView::from(receipt))?;
+        let erased = erased?.ok_or_else(|| super::unknown(&user))?;
+        let receipt = serde_json::to_string_pretty(&ReceiptView::from(erased.receipt))?;
         writeln!(std::io::stdout(), "{receipt}")?;
+        if !erased.logs_are_gone {
+            let seconds = loaded.settings.stream.retention_seconds;
+            writeln!(
+                std::io::stderr(),
+                "Redis did not answer: what it holds of this user's last turns expires within {seconds} s"
+            )?;
+        }
         Ok(())
     })
 }

@@ -11,7 +11,8 @@ use tidemark_domain::memory::scoring::Profile;
 use super::describe::{Field, Section};
 use super::load::{Limit, Source};
 use super::setting::{
-    AuthMode, EmbedderKind, HttpUrl, LogFilter, LogFormat, Secret, Setting, StoreUrl, Temperature,
+    AuthMode, EmbedderKind, HttpUrl, LogFilter, LogFormat, RedisUrl, Secret, Setting, StoreUrl,
+    Temperature,
 };
 
 macro_rules! limit {
@@ -116,6 +117,8 @@ tree! {
     turn: Turn "turn";
     /// Streams of events.
     stream: Stream "stream";
+    /// Live events between replicas. Without a Redis each replica tells the turns that it runs, and followers at others read the stored turns.
+    events: Events "events";
     /// How much is taken on. What is beyond is refused for a moment, with Retry-After.
     limits: Limits "limits";
     /// Going down.
@@ -397,6 +400,17 @@ section! {
         retention_seconds: u64 = 900, 1..=DAY;
         /// A file that gets a line for each event told, without its text; for debugging.
         event_log: Option<PathBuf> = None;
+    }
+}
+
+section! {
+    /// Live events between replicas.
+    Events {
+        /// The Redis that all replicas of a database share: `redis://user:password@host:6379/0`, or `rediss://` for TLS. It needs no
+        /// persistence. While it is away, chat goes on.
+        redis_url: Option<RedisUrl> = None;
+        /// Precedes the name of each key there. Installations that share a Redis need different ones.
+        redis_prefix: String = "tidemark:".to_owned();
     }
 }
 

@@ -196,6 +196,17 @@ impl LogFormat {
 /// Shown instead of a password.
 const HIDDEN: &str = "***";
 
+/// An address with the login hidden as a whole: a password that is not encoded may hold anything, slashes too.
+pub fn without_login(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return HIDDEN.to_owned();
+    };
+    match rest.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}://{HIDDEN}@{host}"),
+        None => url.to_owned(),
+    }
+}
+
 /// An address with its password hidden.
 pub fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
@@ -210,14 +221,14 @@ pub fn without_password(url: &str) -> String {
 }
 
 macro_rules! urls {
-    ($($(#[$doc:meta])+ $type:ident: $allowed:literal, $schemes:expr;)+) => { $(
+    ($($(#[$doc:meta])+ $type:ident: $allowed:literal, $schemes:expr, $hidden:expr;)+) => { $(
         $(#[$doc])+
         #[derive(Clone, PartialEq, Eq)]
         pub struct $type(pub String);
 
         impl fmt::Debug for $type {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&without_password(&self.0))
+                f.write_str(&$hidden(&self.0))
             }
         }
 
@@ -235,11 +246,11 @@ macro_rules! urls {
             }
 
             fn show(&self) -> Option<String> {
-                Some(quoted(&without_password(&self.0)))
+                Some(quoted(&$hidden(&self.0)))
             }
 
             fn repeatable(text: &str) -> String {
-                without_password(text)
+                $hidden(text)
             }
         }
     )+ };
@@ -247,9 +258,11 @@ macro_rules! urls {
 
 urls! {
     /// Where the store is.
-    StoreUrl: "sqlite://PATH or postgres://USER:PASSWORD@HOST:PORT/DATABASE", ["sqlite://", "postgres://", "postgresql://"];
+    StoreUrl: "sqlite://PATH or postgres://USER:PASSWORD@HOST:PORT/DATABASE", ["sqlite://", "postgres://", "postgresql://"], without_password;
     /// Where a server is.
-    HttpUrl: "an address that begins with http:// or https://", ["http://", "https://"];
+    HttpUrl: "an address that begins with http:// or https://", ["http://", "https://"], without_password;
+    /// Where Redis is.
+    RedisUrl: "redis://USER:PASSWORD@HOST:PORT/DATABASE, or rediss:// for TLS", ["redis://", "rediss://"], without_login;
 }
 
 /// A text that is never shown.
@@ -417,6 +430,24 @@ mod tests {
             format!("{:?}", StoreUrl("postgres://me:pw@db/x".to_owned())),
             "postgres://me:***@db/x"
         );
+    }
+
+    #[test]
+    fn a_login_of_redis_is_hidden_whatever_it_holds() {
+        for (url, shown) in [
+            ("redis://:p/w@cache:6379/1", "redis://***@cache:6379/1"),
+            ("rediss://me:p@w@cache", "rediss://***@cache"),
+            ("redis://cache:6379", "redis://cache:6379"),
+            ("my-password@cache", "***"),
+        ] {
+            assert_eq!(RedisUrl::repeatable(url), shown);
+        }
+        let url = RedisUrl::parse("redis://:secret@cache").unwrap();
+        let text = format!("{url:?} {}", url.show().unwrap());
+        assert!(!text.contains("secret"), "{text}");
+        for bad in ["cache:6379", "redis://", "http://cache"] {
+            assert!(RedisUrl::parse(bad).is_none(), "{bad}");
+        }
     }
 
     #[test]

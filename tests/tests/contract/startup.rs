@@ -73,6 +73,24 @@ async fn a_bad_value_is_refused_with_its_name_and_what_was_given() {
 }
 
 #[tokio::test]
+async fn an_address_of_redis_that_is_none_is_refused_and_its_login_not_shown() {
+    for address in [
+        "127.0.0.1:6379",
+        "redis://me:xylophone@:no:port",
+        "redis://",
+    ] {
+        let (success, text) = outcome(&[("TIDEMARK_EVENTS__REDIS_URL", address)], &[]).await;
+        assert!(!success, "{address} was taken: {text}");
+        assert!(text.contains("events.redis_url"), "{text}");
+        assert!(!text.contains("xylophone"), "{text}");
+    }
+    let settings = [("TIDEMARK_EVENTS__REDIS_URL", "redis://me:xylo/phone@cache")];
+    let (success, text) = outcome(&settings, &["config"]).await;
+    assert!(success && text.contains("redis://***@cache"), "{text}");
+    assert!(!text.contains("phone"), "{text}");
+}
+
+#[tokio::test]
 async fn an_unknown_key_of_the_file_is_refused_and_an_unknown_variable_is_a_warning() {
     let dir = tempfile::TempDir::new().unwrap();
     let file = dir.path().join("tidemark.toml");

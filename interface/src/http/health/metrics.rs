@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use metrics::gauge;
+use tidemark_application::ports::events::Reach;
 
 use crate::app::App;
 
@@ -21,6 +22,11 @@ pub async fn metrics(State(app): State<App>) -> Response {
             gauge!("tidemark_jobs", "kind" => kind.as_str(), "state" => state.as_str())
                 .set(count as f64);
         }
+    }
+    match app.chat.reach() {
+        Reach::Process => {}
+        Reach::Replicas => gauge!("tidemark_events_up").set(1.0),
+        Reach::Degraded => gauge!("tidemark_events_up").set(0.0),
     }
     let body = app.metrics.render();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], body).into_response()

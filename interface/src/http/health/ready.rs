@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
+use tidemark_application::ports::events::Reach;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -21,6 +22,10 @@ pub struct Readiness {
     /// meanwhile.
     #[schema(examples("ok"))]
     pub embedder: String,
+    /// `local`: no Redis is set. `ok`: live events reach followers at every replica. `degraded`: Redis is away; followers at other replicas
+    /// get a turn's text with its end.
+    #[schema(examples("ok"))]
+    pub events: String,
 }
 
 /// Whether the server can do its work
@@ -52,6 +57,12 @@ pub async fn readyz(State(app): State<App>) -> Result<Json<Readiness>, Problem> 
             None => "none",
             Some(embedder) if embedder.is_well() => "ok",
             Some(_) => "unavailable",
+        }
+        .to_owned(),
+        events: match app.chat.reach() {
+            Reach::Process => "local",
+            Reach::Replicas => "ok",
+            Reach::Degraded => "degraded",
         }
         .to_owned(),
     }))

@@ -65,12 +65,12 @@ pub async fn erase_user(
         let gone = || app.owners.forget(TenantId::DEFAULT, user.clone());
         app.erase.run(TenantId::DEFAULT, &user, gone).await
     });
-    let receipt = erasing
+    let erasure = erasing
         .await
         .map_err(|error| {
             tracing::error!(%error, "an erasure died");
             Problem::new(crate::problem::Code::Internal, "a defect of this server")
         })??
         .ok_or_else(|| Problem::not_found("user"))?;
-    Ok(Json(receipt.into()))
+    Ok(Json(erasure.receipt.into()))
 }
