@@ -10,6 +10,7 @@
 mod bench_memory;
 mod bench_recall;
 mod eval;
+mod stream_bench;
 
 use std::collections::BTreeMap;
 use std::process::Output;

@@ -1,0 +1,136 @@
+//! The figures, by row and name: a table for people, JSON for programs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+/// Columns of the table of streams: the figure, its heading, and its decimals.
+const COLUMNS: [(&str, &str, usize); 15] = [
+    ("errors", "errors", 0),
+    ("relay_first_p50", "relay p50", 1),
+    ("relay_first_p99", "relay p99", 1),
+    ("first_p50", "own p50", 1),
+    ("first_p99", "own p99", 1),
+    ("added_p99", "more p99", 1),
+    ("relay_token_p99", "relay p99", 1),
+    ("token_p99", "own p99", 1),
+    ("relay_cpu", "relay", 1),
+    ("cpu", "own", 1),
+    ("cpu_ratio", "ratio", 2),
+    ("cpu_derived", "+ jobs", 1),
+    ("relay_kib", "relay", 1),
+    ("kib", "own", 1),
+    ("memory_ratio", "ratio", 2),
+];
+
+/// What stands above them: how many columns, and of what.
+const GROUPS: [(usize, &str); 5] = [
+    (1, ""),
+    (5, "first token beyond the model's, ms"),
+    (2, "each token, ms"),
+    (4, "processor, µs a token"),
+    (3, "memory, KiB a stream"),
+];
+
+/// What was measured.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    rows: BTreeMap<String, BTreeMap<&'static str, f64>>,
+    /// In the order in which they were measured.
+    names: Vec<String>,
+}
+
+impl Report {
+    /// Takes a figure.
+    pub(crate) fn add(&mut self, row: &str, name: &'static str, value: f64) {
+        if !self.rows.contains_key(row) {
+            self.names.push(row.to_owned());
+        }
+        let figures = self.rows.entry(row.to_owned()).or_default();
+        figures.insert(name, value);
+    }
+
+    /// A figure.
+    pub(crate) fn figure(&self, row: &str, name: &str) -> Option<f64> {
+        self.rows.get(row)?.get(name).copied()
+    }
+
+    /// For programs.
+    pub(crate) fn json(&self) -> Value {
+        json!(self.rows)
+    }
+
+    /// For people.
+    pub(crate) fn table(&self) -> String {
+        let mut out = " ".repeat(16);
+        for (columns, heading) in GROUPS {
+            let _ = write!(out, "{heading:>width$}", width = 10 * columns);
+        }
+        let _ = write!(out, "\n{:<16}", "streams");
+        for (_, heading, _) in COLUMNS {
+            let _ = write!(out, "{heading:>10}");
+        }
+        out.push('\n');
+        for name in &self.names {
+            if self.figure(name, "first_p99").is_some() {
+                let _ = write!(out, "{name:<16}");
+                for (figure, _, decimals) in COLUMNS {
+                    let value = self.figure(name, figure).unwrap_or(f64::NAN);
+                    let _ = write!(out, "{value:>10.decimals$}");
+                }
+                out.push('\n');
+            }
+        }
+        out.push('\n');
+        for name in &self.names {
+            self.write_rest(&mut out, name);
+        }
+        out
+    }
+
+    /// Speed, idle memory and start, of a server as a whole.
+    fn write_rest(&self, out: &mut String, name: &str) {
+        let figure = |figure: &str| self.figure(name, figure);
+        if let (Some(own), Some(relay)) = (figure("turns_per_second"), figure("relay_per_second")) {
+            let _ = writeln!(
+                out,
+                "{name}: at full speed {own:.0} turns a second, the relay {relay:.0} ({:.0} %), {} errors, derived work done {:.1} s later",
+                100.0 * own / relay,
+                figure("errors").unwrap_or_default(),
+                figure("drained_seconds").unwrap_or_default()
+            );
+        }
+        if let (Some(idle), Some(start)) = (figure("idle_mib"), figure("start_seconds")) {
+            let _ = writeln!(
+                out,
+                "{name}: {idle:.1} MiB idle, {start:.3} s from start to ready"
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_a_line_for_each_wave_and_for_each_store() {
+        let mut report = Report::default();
+        report.add("sqlite-1000", "first_p99", 12.34);
+        report.add("sqlite-1000", "cpu_ratio", 2.5);
+        report.add("sqlite", "idle_mib", 30.0);
+        report.add("sqlite", "start_seconds", 0.25);
+        let table = report.table();
+        let wave = table
+            .lines()
+            .find(|line| line.starts_with("sqlite-1000"))
+            .unwrap();
+        assert!(wave.contains("12.3") && wave.contains("2.50"), "{table}");
+        assert!(
+            table.contains("sqlite: 30.0 MiB idle, 0.250 s from start to ready"),
+            "{table}"
+        );
+        assert_eq!(report.json()["sqlite"]["idle_mib"], 30.0);
+    }
+}
