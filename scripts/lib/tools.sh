@@ -99,6 +99,7 @@ install_debian_packages() {
   local missing=()
   find_chromium || missing+=(chromium)
   find_redis || missing+=(redis-server)
+  find_nginx || missing+=(nginx-light)
   compgen -G '/usr/share/fonts/opentype/noto/NotoSansCJK*' >/dev/null || missing+=(fonts-noto-cjk)
   if ((${#missing[@]} > 0)); then
     note "installing the Debian packages ${missing[*]}"
@@ -107,13 +108,19 @@ install_debian_packages() {
       die "apt-get could not install ${missing[*]}"
     find_chromium || die "chromium was installed but is not on the PATH"
     find_redis || die "redis-server was installed but is not on the PATH"
+    find_nginx || die "nginx was installed but is nowhere to be found"
   fi
-  export TIDEMARK_TEST_CHROMIUM TIDEMARK_TEST_REDIS_SERVER
+  export TIDEMARK_TEST_CHROMIUM TIDEMARK_TEST_REDIS_SERVER TIDEMARK_TEST_NGINX
 }
 
 find_redis() {
   [[ -x ${TIDEMARK_TEST_REDIS_SERVER:-} ]] && return
   TIDEMARK_TEST_REDIS_SERVER=$(command -v redis-server)
+}
+
+find_nginx() {
+  [[ -x ${TIDEMARK_TEST_NGINX:-} ]] && return
+  TIDEMARK_TEST_NGINX=$(PATH=$PATH:/usr/sbin command -v nginx)
 }
 
 find_chromium() {

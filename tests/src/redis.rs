@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
+use crate::ports::free_port;
 use crate::wait;
 
 /// How long Redis may take to answer after its start.
@@ -170,15 +171,5 @@ impl Redis {
             .await
             .expect("an answer");
         assert_eq!(removed, 1, "{key} is there");
-    }
-}
-
-/// Below the range from which the system takes ports for outgoing connections, one of which could have it at the next start.
-fn free_port() -> u16 {
-    loop {
-        let port = 20_000 + (uuid::Uuid::now_v7().as_u128() % 12_000) as u16;
-        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
     }
 }

@@ -13,6 +13,7 @@ mod bounds;
 mod cancel;
 mod erase;
 mod follow;
+mod proxy;
 mod queued;
 
 use std::time::Duration;
