@@ -1,12 +1,13 @@
--- What edited memories said before: memories of their own, which are kept and lost with the edited one. Without references: when one of
--- the two is gone, it is looked up here what goes with it.
+-- What edited memories said before: memories of their own, which are kept and lost with the edited one. Without a reference to that one: when it
+-- is gone, it is looked up here what goes with it.
 
 CREATE TABLE memory_formers (
     tenant_id uuid NOT NULL,
     owner_id bigint NOT NULL,
     memory_id uuid NOT NULL,
     former_id uuid NOT NULL,
-    PRIMARY KEY (tenant_id, owner_id, memory_id, former_id)
+    PRIMARY KEY (tenant_id, owner_id, memory_id, former_id),
+    FOREIGN KEY (tenant_id, owner_id, former_id) REFERENCES memories ON DELETE CASCADE
 );
 CREATE INDEX memory_formers_by_former ON memory_formers (tenant_id, owner_id, former_id);
 ALTER TABLE memory_formers ENABLE ROW LEVEL SECURITY;
