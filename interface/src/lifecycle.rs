@@ -110,7 +110,7 @@ impl Running {
         listener: TcpListener,
         wired: Wired,
     ) -> Result<Self, StartError> {
-        let tls = match (&settings.tls.certificate, &settings.tls.key) {
+        let tls = match (&settings.tls.cert, &settings.tls.key) {
             (Some(certificate), Some(key)) => Some(Arc::new(Tls::of(certificate, key)?)),
             _ => None,
         };

@@ -187,7 +187,7 @@ section! {
     /// TLS.
     TlsFiles {
         /// The server's certificate and those that lead from it to a root, in PEM form. Renewed files are used for the next connection.
-        certificate: Option<PathBuf> = None;
+        cert: Option<PathBuf> = None;
         /// The private key of the certificate, not encrypted, in PEM form.
         key: Option<PathBuf> = None;
     }
@@ -453,14 +453,12 @@ impl Settings {
     pub(super) fn contradictions(&self) -> Vec<String> {
         let model = &self.model;
         let mut wrong = Vec::new();
-        match (&self.tls.certificate, &self.tls.key) {
+        match (&self.tls.cert, &self.tls.key) {
             (Some(_), None) => wrong.push(
-                "tls.key is unset while tls.certificate is set; allowed: both, or neither"
-                    .to_owned(),
+                "tls.key is unset while tls.cert is set; allowed: both, or neither".to_owned(),
             ),
             (None, Some(_)) => wrong.push(
-                "tls.certificate is unset while tls.key is set; allowed: both, or neither"
-                    .to_owned(),
+                "tls.cert is unset while tls.key is set; allowed: both, or neither".to_owned(),
             ),
             _ => {}
         }

@@ -33,7 +33,7 @@ pub enum TlsError {
         source: rustls::pki_types::pem::Error,
     },
     /// The key is not that of the certificate, or of a kind that is not supported.
-    #[error("the certificate of tls.certificate cannot be used with the key of tls.key")]
+    #[error("the certificate of tls.cert cannot be used with the key of tls.key")]
     Pair(#[source] rustls::Error),
 }
 
@@ -113,6 +113,10 @@ fn read(certificate: &Path, key: &Path) -> Result<ServerConfig, TlsError> {
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
         .and_then(Iterator::collect)
         .map_err(unreadable(certificate, "certificates"))?;
+    if chain.is_empty() {
+        let none = rustls::pki_types::pem::Error::NoItemsFound;
+        return Err(unreadable(certificate, "certificates")(none));
+    }
     let key =
         PrivateKeyDer::from_pem_file(key).map_err(unreadable(key, "an unencrypted private key"))?;
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -136,6 +140,9 @@ mod tests {
         let of = || Tls::of(&certificate, &key).unwrap_err().to_string();
         assert!(of().contains("c.pem"), "{}", of());
         std::fs::write(&certificate, "no certificate").unwrap();
+        assert!(of().contains("c.pem"), "{}", of());
+        let pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        std::fs::write(&certificate, pem).unwrap();
         assert!(of().contains("k.pem"), "{}", of());
         std::fs::write(&key, "no key").unwrap();
         assert!(of().contains("k.pem"), "{}", of());

@@ -27,7 +27,7 @@ async fn secured(folder: &Path) -> (Server, Model) {
     let file = |name: &str| folder.join(name).display().to_string();
     let server = Setup::on(Store::Sqlite)
         .model(&model)
-        .with("TIDEMARK_TLS__CERTIFICATE", &file("certificate.pem"))
+        .with("TIDEMARK_TLS__CERT", &file("certificate.pem"))
         .with("TIDEMARK_TLS__KEY", &file("key.pem"))
         .start()
         .await;
