@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::transaction::Database;
 
-/// How often it is looked for tables that were never analyzed, while there may be some. One look costs a read of the server's counters.
+/// How often tables that were never analyzed are looked for, while there may be some. One look costs a read of the server's counters.
 const SOON: Duration = Duration::from_secs(2);
 
-/// How often when there is nothing to find. Ours: as often as `autovacuum` comes by.
-const LATER: Duration = Duration::from_mins(1);
+/// How often when there is nothing to find. Ours: for so long a database that is filled late may have plans that look through whole tables.
+const LATER: Duration = Duration::from_secs(10);
 
 /// So many looks in a row have to find nothing before there is nothing to find. Ours: a new database is filled soon after the start.
 const IN_VAIN: u32 = 10;
@@ -39,7 +39,7 @@ pub(super) async fn keep_known(database: Database) {
     }
 }
 
-/// How soon it is looked again.
+/// How soon the next look is.
 #[derive(Debug, Default)]
 struct Pace {
     /// How many looks in a row have found nothing.
