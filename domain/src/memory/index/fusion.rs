@@ -122,18 +122,17 @@ impl<'v> Fusion<'v> {
     /// only sums of one model are log-odds. So the odds between such an entry and the embedded ones are those of the model that knows both, without
     /// embeddings, which tells what the words meet; and the odds among the embedded those of the better model: `ln Σ exp(with)` over all of them, less
     /// `ln Σ exp(without)` over those that the words meet. The best that waits comes first by [`LEAD`] at most, so that it never hides the others.
-    ///
-    /// It costs nothing where the question meets no such entry.
     fn allowance(&self, eligible: &Eligible) -> f64 {
+        if self.dense.is_none() {
+            return 0.0;
+        }
         let waiting = |slot: &u32| self.cosine(*slot).is_none() && self.meets(*slot);
         let sum =
             |slot: u32, weights: &Weights| -> f64 { self.features(slot, weights).iter().sum() };
         let waiting = (eligible.slots().filter(waiting))
             .map(|slot| sum(slot, &WITHOUT_EMBEDDING))
             .reduce(f64::max);
-        let (Some(waiting), Some(_)) = (waiting, &self.dense) else {
-            return 0.0;
-        };
+        let Some(waiting) = waiting else { return 0.0 };
         let (mut with, mut without) = (LogSum::default(), LogSum::default());
         for slot in eligible.slots().filter(|slot| self.cosine(*slot).is_some()) {
             with.add(sum(slot, &WITH_EMBEDDING));
@@ -141,7 +140,11 @@ impl<'v> Fusion<'v> {
                 without.add(sum(slot, &WITHOUT_EMBEDDING));
             }
         }
-        (with.ln() - without.ln()).min(with.greatest + LEAD - waiting)
+        if with.greatest.is_finite() {
+            (with.ln() - without.ln()).min(with.greatest + LEAD - waiting)
+        } else {
+            0.0
+        }
     }
 
     /// What is added to the sum of the features.
