@@ -323,13 +323,12 @@ async fn what_is_forgotten_at_one_replica_is_gone_from_all_and_nobody_can_add_to
     world.until_written(ended, 3).await;
     let unwritten = turn();
     assert!(eraser.forget(&[running, ended, unwritten]).await);
-    // In place of what was there stands that it is gone, for as long as anything would have stood there.
+    // In place of what was there, or may still come, stands that it is gone, for as long as anything would have stood there.
     let last = format!("{}-{}", u64::MAX, u64::MAX);
-    for turn in [running, ended] {
+    for turn in [running, ended, unwritten] {
         assert_eq!(world.ids(turn).await, std::slice::from_ref(&last));
         assert!(world.time_left(turn).await > 0);
     }
-    assert!(world.ids(unwritten).await.is_empty());
     let _ = writer.append(running, 1, vec![word(3)]).await;
     let gone = async {
         for log in [&writer, &reader, &eraser] {
@@ -342,6 +341,30 @@ async fn what_is_forgotten_at_one_replica_is_gone_from_all_and_nobody_can_add_to
     };
     timeout(LIMIT, gone).await.expect("no replica holds it");
     assert_eq!(world.ids(running).await, [last]);
+}
+
+#[tokio::test]
+async fn what_redis_did_not_have_when_it_was_forgotten_cannot_come_later() {
+    let world = World::new();
+    let eraser = world.replica().await;
+    let turn = turn();
+    assert!(eraser.forget(&[turn]).await);
+    assert_eq!(world.ids(turn).await, [format!("{0}-{0}", u64::MAX)]);
+    // A replica that was away, has the whole turn and did not hear of it.
+    let writer = world.replica().await;
+    writer.open(turn, start()).await.unwrap();
+    for seq in 2..=20 {
+        let _ = writer.append(turn, 1, vec![word(seq)]).await;
+    }
+    let dropped = async {
+        while !is_unknown(writer.as_ref(), turn).await {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(LIMIT, dropped)
+        .await
+        .expect("it is dropped there too");
+    assert_eq!(world.ids(turn).await.len(), 1, "nothing was added");
 }
 
 #[tokio::test]

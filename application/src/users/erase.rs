@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidemark_domain::ids::{Owner, TenantId, UserName};
+use tidemark_domain::ids::{Owner, TenantId, TurnId, UserName};
 
 use crate::chat::service::Chat;
 use crate::memory::recall::Recall;
@@ -11,7 +11,7 @@ use crate::ports::clock::Clock;
 use crate::ports::events::EventLog;
 use crate::ports::ids::Ids;
 use crate::ports::store::{Store, StoreResult};
-use crate::ports::users::Receipt;
+use crate::ports::users::{Erased, Receipt};
 
 /// How long an erasure waits for turns that another process runs.
 const END_LIMIT: Duration = Duration::from_secs(5);
@@ -43,7 +43,8 @@ pub struct Erase {
 pub struct Erasure {
     /// What was removed from the store.
     pub receipt: Receipt,
-    /// Nothing is left of the live logs either. Otherwise what could not be reached is tried again for as long as this process lives, and goes by
+    /// Nothing is left of the live logs in Redis and in this process either; other processes drop theirs as soon as they hear of it. Otherwise what
+    /// could not be reached is tried again for as long as this process lives, and goes by
     /// itself when the time is over for which ended turns can be replayed.
     pub logs_are_gone: bool,
 }
@@ -89,16 +90,24 @@ impl Erase {
         user: &UserName,
         gone: impl FnOnce() + Send,
     ) -> StoreResult<Option<Erasure>> {
-        let erased = self.remove(tenant, user).await;
+        let removed = self.remove(tenant, user).await;
         gone();
-        let erasure = erased?;
-        if erasure.is_some() {
-            self.store.overwrite_erased().await?;
-        }
-        Ok(erasure)
+        let Some((owner, erased)) = removed? else {
+            return Ok(None);
+        };
+        let logs_are_gone = self.forget_held(owner, &erased.turns).await;
+        self.store.overwrite_erased().await?;
+        Ok(Some(Erasure {
+            receipt: erased.receipt,
+            logs_are_gone,
+        }))
     }
 
-    async fn remove(&self, tenant: TenantId, user: &UserName) -> StoreResult<Option<Erasure>> {
+    async fn remove(
+        &self,
+        tenant: TenantId,
+        user: &UserName,
+    ) -> StoreResult<Option<(Owner, Erased)>> {
         let Some(known) = self.store.find_user(tenant, user).await? else {
             return Ok(None);
         };
@@ -107,30 +116,27 @@ impl Erase {
             Some(held) => held.chat.end_turns(owner, None).await?,
             None => self.end_turns(owner).await?,
         }
-        let erased = self
-            .store
-            .erase(owner, self.ids.uuid(), self.clock.now())
-            .await?;
-        let Some(erased) = erased else {
-            return Ok(None);
-        };
+        let now = self.clock.now();
+        let erased = self.store.erase(owner, self.ids.uuid(), now).await?;
+        Ok(erased.map(|erased| (owner, erased)))
+    }
+
+    /// Drops what is held beside the store. False if Redis could not be reached.
+    async fn forget_held(&self, owner: Owner, turns: &[TurnId]) -> bool {
         let mut logs_are_gone = true;
         if let Some(held) = &self.held {
             held.recall.forget_owner(owner);
-            logs_are_gone = held.chat.forget_turns(&erased.turns).await;
+            logs_are_gone = held.chat.forget_turns(turns).await;
         }
         if let Some(events) = &self.events {
-            logs_are_gone = events.forget(&erased.turns).await;
+            logs_are_gone = events.forget(turns).await;
         }
         if !logs_are_gone {
             tracing::warn!(
                 "what an erased user's turns have told could not be removed from Redis yet"
             );
         }
-        Ok(Some(Erasure {
-            receipt: erased.receipt,
-            logs_are_gone,
-        }))
+        logs_are_gone
     }
 
     /// Cancels turns that other processes run, and waits a while for their ends. A runner that does not hear of it finds its turn gone.
@@ -138,6 +144,9 @@ impl Erase {
         for turn in self.store.open_turns(owner, None).await? {
             let now = self.clock.now();
             self.store.request_cancel(owner, turn, now).await?;
+            if let Some(events) = &self.events {
+                events.hint(turn).await;
+            }
         }
         let until = tokio::time::Instant::now() + END_LIMIT;
         while !self.store.open_turns(owner, None).await?.is_empty()

@@ -23,7 +23,9 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, RedisError, RedisResult};
+use redis::{
+    AsyncConnectionConfig, Client, IntoConnectionInfo, ProtocolVersion, RedisError, RedisResult,
+};
 use tidemark_application::ports::events::{EventLog, EventLogError, LogRead, LoggedEvent, Reach};
 use tidemark_domain::event::TurnEvent;
 use tidemark_domain::ids::TurnId;
@@ -112,7 +114,7 @@ impl RedisEventLog {
     /// When the address is none. That nobody answers there is no error.
     pub fn start(options: RedisEventLogOptions) -> Result<Self, RedisAddressError> {
         crate::model::tls::install();
-        let client = Client::open(options.url.as_str()).map_err(RedisAddressError)?;
+        let client = client(&options.url).map_err(RedisAddressError)?;
         let shared = Arc::new(Shared {
             client,
             local: MemoryEventLog::start(options.memory),
@@ -130,6 +132,13 @@ impl RedisEventLog {
         ];
         Ok(Self { shared, tasks })
     }
+}
+
+/// Answers are read in the form of RESP2, whatever the address asks for.
+fn client(url: &str) -> RedisResult<Client> {
+    let info = url.into_connection_info()?;
+    let settings = info.redis_settings().clone();
+    Client::open(info.set_redis_settings(settings.set_protocol(ProtocolVersion::RESP2)))
 }
 
 impl Drop for RedisEventLog {
@@ -224,7 +233,7 @@ impl Shared {
         let until = Instant::now() + wait;
         match self.look(turn).await {
             Phase::Here => {}
-            Phase::Broken => return Ok(LogRead::Unknown),
+            Phase::Broken | Phase::Foreign => return Ok(LogRead::Unknown),
             Phase::Absent | Phase::Looking => {
                 let read = self.local.read(turn, after, limit, Duration::ZERO).await?;
                 // What is only begun here and not to be had elsewhere is not known.
@@ -327,11 +336,12 @@ impl EventLog for RedisEventLog {
 
     async fn forget(&self, turns: &[TurnId]) -> bool {
         let shared = &self.shared;
+        // From the log first: what is marked now can no longer be read there.
+        shared.local.forget(turns).await;
         shared.outbox.forget(turns);
         for turn in turns {
             shared.follows.leave(*turn);
         }
-        shared.local.forget(turns).await;
         shared
             .outbox
             .until_erased(turns, shared.options.erase_wait)

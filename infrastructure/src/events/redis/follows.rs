@@ -14,7 +14,7 @@ use super::wire::EntryId;
 /// Of more turns nothing is read: their followers read the stored turns. Each stands in every request of the reader.
 const MAX_FOLLOWED: usize = 4_096;
 
-/// Who has not been asked for so long is not followed. A follower asks each two seconds.
+/// A turn that nobody has asked for so long is not followed. A follower asks each two seconds.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// What is known of a followed turn.
@@ -28,6 +28,8 @@ pub(super) enum Phase {
     Here,
     /// Its events have a gap. They are not to be had from here any more.
     Broken,
+    /// What stands in its place is somebody else's.
+    Foreign,
 }
 
 #[derive(Debug)]
@@ -85,9 +87,11 @@ impl Follows {
         self.lock().remove(&turn);
     }
 
-    /// Whoever follows any is to ask again.
-    pub(super) fn leave_all(&self) {
-        self.lock().clear();
+    /// Each is looked at anew, behind what was read of it.
+    pub(super) fn look_again(&self) {
+        for follow in self.lock().values() {
+            follow.phase.send_replace(Phase::Looking);
+        }
     }
 
     /// The turns nobody has looked for yet.
@@ -97,7 +101,7 @@ impl Follows {
 
     /// The turns that are read on, and from where.
     pub(super) fn known(&self) -> Vec<(TurnId, EntryId)> {
-        self.pick(|phase| phase != Phase::Looking)
+        self.pick(|phase| !matches!(phase, Phase::Looking | Phase::Foreign))
     }
 
     fn pick(&self, wanted: impl Fn(Phase) -> bool) -> Vec<(TurnId, EntryId)> {

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tidemark_application::ports::events::LoggedEvent;
 use tidemark_domain::ids::TurnId;
@@ -12,6 +12,9 @@ use tokio::time::Instant;
 
 /// More ends than this do not wait: their followers find them in the stored turns.
 const MAX_ENDS: usize = 4_096;
+
+/// So long nothing of a turn is written that is gone. No turn runs for longer.
+pub(super) const REFUSED: Duration = Duration::from_hours(24);
 
 /// More hints than this do not wait: a runner sees the row when it prolongs its lease.
 const MAX_HINTS: usize = 1_024;
@@ -36,16 +39,72 @@ pub(super) struct End {
     pub(super) done: LoggedEvent,
 }
 
+/// Turns, each once, the first marked before the others: whoever is marked all the time never keeps another one waiting.
+#[derive(Debug, Default)]
+struct Queue {
+    order: VecDeque<TurnId>,
+    members: HashSet<TurnId>,
+}
+
+impl Queue {
+    fn insert(&mut self, turn: TurnId) {
+        if self.members.insert(turn) {
+            self.order.push_back(turn);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    fn take(&mut self, most: usize) -> Vec<TurnId> {
+        let taken: Vec<TurnId> = self.order.drain(..most.min(self.order.len())).collect();
+        for turn in &taken {
+            self.members.remove(turn);
+        }
+        taken
+    }
+
+    fn retain(&mut self, wanted: impl Fn(&TurnId) -> bool) {
+        self.order.retain(|turn| wanted(turn));
+        self.members.retain(|turn| wanted(turn));
+    }
+}
+
 /// What waits.
 #[derive(Debug, Default)]
 struct Waiting {
     roles: HashMap<TurnId, Role>,
-    changed: HashSet<TurnId>,
+    changed: Queue,
     ends: VecDeque<End>,
-    /// Turns that are gone from the store, since when.
+    /// Turns that are gone from the store, and are to be removed from Redis, since when.
     gone: HashMap<TurnId, Instant>,
+    /// Turns that are gone, since when: nothing of them is written any more, however late it comes.
+    refused: HashMap<TurnId, Instant>,
     hints: HashSet<TurnId>,
     wake: bool,
+}
+
+impl Waiting {
+    fn refuse(&mut self, turns: &[TurnId], now: Instant) {
+        for turn in turns {
+            self.roles.remove(turn);
+            self.refused.insert(*turn, now);
+        }
+        let Self { ends, refused, .. } = self;
+        ends.retain(|end| !refused.contains_key(&end.turn));
+    }
+}
+
+/// How long ago a turn was accepted, as its id has it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an id carries the time of the clock, which a log has no port to"
+)]
+pub(super) fn age(turn: TurnId) -> Option<Duration> {
+    let (seconds, nanoseconds) = turn.0.get_timestamp()?.to_unix();
+    let accepted = UNIX_EPOCH + Duration::new(seconds, nanoseconds);
+    SystemTime::now().duration_since(accepted).ok()
 }
 
 /// What is to be done next.
@@ -95,6 +154,9 @@ impl Outbox {
     /// The turn is known here. Whoever runs it stays its runner.
     pub(super) fn accepted(&self, turn: TurnId) {
         let mut waiting = self.lock();
+        if waiting.refused.contains_key(&turn) {
+            return;
+        }
         waiting.roles.entry(turn).or_insert(Role::Accepted);
         waiting.changed.insert(turn);
         drop(waiting);
@@ -104,6 +166,9 @@ impl Outbox {
     /// The turn has new events from here. Whether it had none before.
     pub(super) fn runs(&self, turn: TurnId, fence: i64) -> bool {
         let mut waiting = self.lock();
+        if waiting.refused.contains_key(&turn) {
+            return false;
+        }
         let before = waiting.roles.insert(turn, Role::Runs { fence });
         waiting.changed.insert(turn);
         drop(waiting);
@@ -125,7 +190,9 @@ impl Outbox {
     pub(super) fn all_again(&self) {
         let mut waiting = self.lock();
         let Waiting { roles, changed, .. } = &mut *waiting;
-        changed.extend(roles.keys());
+        for turn in roles.keys() {
+            changed.insert(*turn);
+        }
         waiting.wake = true;
     }
 
@@ -133,7 +200,6 @@ impl Outbox {
     pub(super) fn leave(&self, turn: TurnId, then: impl FnOnce()) {
         let mut waiting = self.lock();
         waiting.roles.remove(&turn);
-        waiting.changed.remove(&turn);
         then();
     }
 
@@ -148,6 +214,9 @@ impl Outbox {
     /// The end of a turn that nobody runs any more.
     pub(super) fn end(&self, end: End) {
         let mut waiting = self.lock();
+        if waiting.refused.contains_key(&end.turn) {
+            return;
+        }
         if waiting.ends.len() == MAX_ENDS {
             waiting.ends.pop_front();
         }
@@ -160,7 +229,7 @@ impl Outbox {
     pub(super) fn give_back(&self, ends: Vec<End>) {
         let mut waiting = self.lock();
         for end in ends.into_iter().rev() {
-            if waiting.ends.len() < MAX_ENDS {
+            if waiting.ends.len() < MAX_ENDS && !waiting.refused.contains_key(&end.turn) {
                 waiting.ends.push_front(end);
             }
         }
@@ -186,13 +255,16 @@ impl Outbox {
         let mut waiting = self.lock();
         for turn in turns {
             waiting.roles.remove(turn);
-            waiting.changed.remove(turn);
             waiting.gone.insert(*turn, now);
         }
-        let Waiting { ends, gone, .. } = &mut *waiting;
-        ends.retain(|end| !gone.contains_key(&end.turn));
+        waiting.refuse(turns, now);
         drop(waiting);
         self.more.notify_one();
+    }
+
+    /// Another replica has removed these from Redis: nothing of them is written from here any more.
+    pub(super) fn refuse(&self, turns: &[TurnId]) {
+        self.lock().refuse(turns, Instant::now());
     }
 
     /// Nothing of these is left in Redis.
@@ -231,19 +303,11 @@ impl Outbox {
             gone,
             hints,
             wake,
+            ..
         } = &mut *waiting;
-        let turns: Vec<(TurnId, Role)> = changed
-            .iter()
-            .filter_map(|turn| Some((*turn, *roles.get(turn)?)))
-            .take(most)
-            .collect();
-        if turns.len() < most {
-            changed.clear();
-        } else {
-            for (turn, _) in &turns {
-                changed.remove(turn);
-            }
-        }
+        let turns = changed.take(most).into_iter();
+        let turns = turns.filter_map(|turn| Some((turn, *roles.get(&turn)?)));
+        let turns = turns.collect();
         Work {
             turns,
             ends: ends.drain(..).collect(),
@@ -264,18 +328,117 @@ impl Outbox {
         self.more.notified().await;
     }
 
-    /// Lets go of turns that the local log holds no longer, and of gone ones of which Redis has let go by itself.
-    pub(super) fn tidy(&self, holds: impl Fn(TurnId) -> bool, retention: Duration) {
+    /// Lets go of turns that the local log holds no longer, and of gone ones of which Redis has let go by itself. Those are named that were accepted
+    /// here so long ago that they run elsewhere, or nowhere: whoever follows one looks for it in Redis.
+    pub(super) fn tidy(&self, holds: impl Fn(TurnId) -> bool, retention: Duration) -> Vec<TurnId> {
         let mut waiting = self.lock();
-        waiting.roles.retain(|turn, _| holds(*turn));
+        let mut old = Vec::new();
+        waiting.roles.retain(|turn, role| {
+            let left = *role == Role::Accepted && age(*turn).is_some_and(|age| age > retention);
+            if left {
+                old.push(*turn);
+            }
+            !left && holds(*turn)
+        });
         let Waiting { roles, changed, .. } = &mut *waiting;
         changed.retain(|turn| roles.contains_key(turn));
         waiting.gone.retain(|_, since| since.elapsed() < retention);
+        waiting.refused.retain(|_, since| since.elapsed() < REFUSED);
         drop(waiting);
         self.erased.send_replace(());
+        old
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidemark_application::ports::ids::Ids as _;
+    use tidemark_domain::event::TurnEvent;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::system::UuidV7;
+
+    fn turn(number: u128) -> TurnId {
+        TurnId(Uuid::from_u128(number))
+    }
+
+    fn end(number: u128) -> End {
+        let token = "text".to_owned();
+        End {
+            turn: turn(number),
+            fence: 1,
+            done: LoggedEvent {
+                seq: 2,
+                event: TurnEvent::Message { token },
+            },
+        }
+    }
+
+    #[test]
+    fn a_turn_that_is_marked_all_the_time_keeps_no_other_waiting() {
+        let outbox = Outbox::new();
+        let all: Vec<TurnId> = (0..600).map(turn).collect();
+        for turn in &all {
+            outbox.runs(*turn, 1);
+        }
+        let mut seen = HashSet::new();
+        for _ in 0..3 {
+            let work = outbox.take(256);
+            for (turn, _) in work.turns {
+                seen.insert(turn);
+                outbox.runs(turn, 1);
+            }
+        }
+        assert_eq!(seen.len(), 600);
+    }
+
+    #[test]
+    fn nothing_of_a_turn_that_is_gone_is_written_however_late_it_comes() {
+        let outbox = Outbox::new();
+        outbox.runs(turn(1), 1);
+        outbox.end(end(2));
+        let taken = outbox.take(10);
+        assert_eq!((taken.turns.len(), taken.ends.len()), (1, 1));
+        outbox.forget(&[turn(1)]);
+        outbox.refuse(&[turn(2)]);
+        outbox.give_back(taken.ends);
+        outbox.end(end(1));
+        outbox.runs(turn(1), 2);
+        outbox.accepted(turn(2));
+        let work = outbox.take(10);
+        assert!(work.turns.is_empty() && work.ends.is_empty());
+        assert_eq!(work.gone, [turn(1)]);
+        outbox.erased(&[turn(1)]);
+        outbox.end(end(1));
+        assert!(outbox.take(10).is_empty());
+    }
+
+    #[test]
+    fn a_turn_accepted_here_that_runs_elsewhere_is_let_go() {
+        let outbox = Outbox::new();
+        let (retention, old) = (Duration::from_mins(15), TurnId(at(3_600)));
+        let new = TurnId(at(1));
+        for turn in [old, new] {
+            outbox.accepted(turn);
+        }
+        assert_eq!(outbox.tidy(|_| true, retention), [old]);
+        assert_eq!(outbox.role(old), None);
+        assert_eq!(outbox.role(new), Some(Role::Accepted));
+        outbox.runs(old, 1);
+        assert!(outbox.tidy(|_| true, retention).is_empty());
+        assert_eq!(outbox.role(old), Some(Role::Runs { fence: 1 }));
+    }
+
+    /// An id of so many seconds ago.
+    fn at(ago: u64) -> Uuid {
+        let now = UuidV7::default().uuid().get_timestamp().unwrap();
+        let (now, _) = now.to_unix();
+        let then = uuid::Timestamp::from_unix(uuid::NoContext, now - ago, 0);
+        Uuid::new_v7(then)
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::Shared;
 use super::link::Side;
-use super::outbox::{End, Outbox, Role, Work};
+use super::outbox::{End, Outbox, REFUSED, Role, Work, age};
 use super::reply;
 use super::wire::{EntryId, GONE};
 
@@ -61,10 +61,12 @@ pub(super) async fn run(shared: &Shared) {
 }
 
 fn tidy(shared: &Shared) {
-    shared.outbox.tidy(
-        |turn| shared.local.holds(turn),
-        shared.options.memory.retention,
-    );
+    let retention = shared.options.memory.retention;
+    let holds = |turn| shared.local.holds(turn);
+    for turn in shared.outbox.tidy(holds, retention) {
+        let drop_open = || shared.local.drop_open(turn);
+        shared.outbox.unless_ours(turn, drop_open);
+    }
 }
 
 /// How far Redis has a turn.
@@ -147,7 +149,8 @@ impl<'a> Session<'a> {
         self.looked_through = now;
         tidy(self.shared);
         for (turn, sent) in &self.sent {
-            if sent.due.is_some_and(|due| due <= now) {
+            let runs = matches!(self.outbox().role(*turn), Some(Role::Runs { .. }));
+            if runs && sent.due.is_some_and(|due| due <= now) {
                 self.outbox().again(*turn);
             }
         }
@@ -260,6 +263,8 @@ impl<'a> Session<'a> {
             Role::Runs { fence } => fence.max(0) as u64,
         };
         let acked = match last {
+            // Its start has expired: it was accepted so long ago that it runs elsewhere.
+            None if role == Role::Accepted && self.is_old(turn) => 1,
             None => 0,
             Some(id) if id.fence <= fence => id.seq as i64,
             // Whoever runs it has told its start too.
@@ -270,6 +275,10 @@ impl<'a> Session<'a> {
             }
         };
         self.sent.entry(turn).or_default().acked = Some(acked);
+    }
+
+    fn is_old(&self, turn: TurnId) -> bool {
+        age(turn).is_some_and(|age| age > self.shared.options.memory.retention)
     }
 
     /// Adds what Redis has not of the turn.
@@ -406,7 +415,8 @@ impl<'a> Session<'a> {
         self.sent.entry(turn).or_default().given_up = true;
     }
 
-    /// Removes what Redis has of turns that are gone. In place of each that was there stands for a while that it is gone: no writer can add to it.
+    /// Removes what Redis has of turns that are gone. In place of each that is there, or may still be on its way, stands for a while that it is
+    /// gone: no writer can add to it.
     async fn erase(&mut self, gone: &[TurnId]) -> RedisResult<()> {
         let mut pipeline = Pipeline::new();
         for turn in gone {
@@ -414,14 +424,21 @@ impl<'a> Session<'a> {
             pipeline.cmd("EXISTS").arg(self.shared.key(*turn));
         }
         let there = self.send(&pipeline).await?;
-        let mut pipeline = Pipeline::new();
+        let (mut pipeline, mut buried) = (Pipeline::new(), Vec::new());
         for (turn, there) in gone.iter().zip(there) {
-            if there.extract_error()? != Value::Int(0) {
+            let is_new = age(*turn).is_none_or(|age| age < REFUSED);
+            if there.extract_error()? != Value::Int(0) || is_new {
                 self.shared.bury(&mut pipeline, *turn);
+                buried.push(turn.to_string());
             }
         }
-        let ids: Vec<String> = gone.iter().map(ToString::to_string).collect();
-        self.shared.add_hint(&mut pipeline, GONE, &ids.join(" "));
+        if !buried.is_empty() {
+            self.shared.add_hint(&mut pipeline, GONE, &buried.join(" "));
+        }
+        if pipeline.is_empty() {
+            self.outbox().erased(gone);
+            return Ok(());
+        }
         for reply in self.send(&pipeline).await? {
             reply::taken(reply)?;
         }

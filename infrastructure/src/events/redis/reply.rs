@@ -44,8 +44,8 @@ pub(super) fn streams(reply: Value) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// The entries of the stream that all replicas read: ids, first fields and their values.
-pub(super) fn messages(reply: Value) -> Vec<(EntryId, String, String)> {
+/// The entries of the stream that all replicas read: ids, first fields and their values, where they can be read.
+pub(super) fn messages(reply: Value) -> Vec<(EntryId, Option<(String, String)>)> {
     let Value::Array(entries) = reply else {
         return Vec::new();
     };
@@ -53,8 +53,7 @@ pub(super) fn messages(reply: Value) -> Vec<(EntryId, String, String)> {
     entries
         .filter_map(|entry| {
             let [id, fields] = pair(entry)?;
-            let (name, value) = field(fields)?;
-            Some((EntryId::parse(&text(id)?)?, name, value))
+            Some((EntryId::parse(&text(id)?)?, field(fields)))
         })
         .collect()
 }

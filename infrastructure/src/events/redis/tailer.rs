@@ -85,7 +85,7 @@ impl Session<'_> {
             if let Err(error) = self.step(&mut connection).await {
                 if reply::is_of_wrong_type(&error) {
                     // One of the keys is somebody else's. It does not say which; each is looked at anew.
-                    self.shared.follows.leave_all();
+                    self.shared.follows.look_again();
                 }
                 return (error, true);
             }
@@ -98,7 +98,7 @@ impl Session<'_> {
         last.arg("XREVRANGE").arg(self.shared.hints_key());
         last.arg("+").arg("-").arg("COUNT").arg(1);
         let last = reply::messages(last.query_async(connection).await?);
-        let last = last.first().map(|(id, _, _)| *id).unwrap_or_default();
+        let last = last.first().map(|(id, _)| *id).unwrap_or_default();
         self.hinted.get_or_insert(last);
         Ok(())
     }
@@ -145,7 +145,7 @@ impl Session<'_> {
                 let entries = match reply {
                     Ok(reply) => reply::entries(reply),
                     Err(error) if reply::is_of_wrong_type(&error) => {
-                        self.shared.follows.leave(turn);
+                        self.shared.follows.set(turn, Phase::Foreign);
                         break;
                     }
                     Err(error) => return Err(error),
@@ -174,13 +174,15 @@ impl Session<'_> {
 
     async fn take(&mut self, key: &str, entries: Value) {
         if key == self.shared.wake_key() {
-            if let Some((id, _, _)) = reply::messages(entries).last() {
+            if let Some((id, _)) = reply::messages(entries).last() {
                 self.woken = *id;
             }
         } else if key == self.shared.hints_key() {
-            for (id, what, value) in reply::messages(entries) {
+            for (id, said) in reply::messages(entries) {
                 self.hinted = Some(id);
-                self.heed(&what, &value);
+                if let Some((what, value)) = said {
+                    self.heed(&what, &value);
+                }
             }
         } else if let Some(turn) = self.shared.turn_of(key) {
             let entries = reply::entries(entries);
@@ -196,15 +198,16 @@ impl Session<'_> {
     fn heed(&self, what: &str, value: &str) {
         for turn in value.split(' ').filter_map(|id| id.parse().ok()) {
             if what == GONE {
-                let wrote = self.shared.outbox.role(turn).is_some();
-                self.shared.drop_turn(turn);
-                if wrote {
-                    // Something may have been on its way to Redis when the turn was removed there.
-                    self.shared.outbox.forget(&[turn]);
+                let Shared { outbox, local, .. } = self.shared;
+                // Something may have been on its way to Redis when the turn was removed there, or was written there since.
+                if outbox.role(turn).is_some() || local.holds(turn) {
+                    outbox.forget(&[turn]);
+                } else {
+                    outbox.refuse(&[turn]);
                 }
-            } else {
-                let _ = self.shared.hints.send(turn); // nobody listens: nobody runs anything here
+                self.shared.drop_turn(turn);
             }
+            let _ = self.shared.hints.send(turn); // nobody listens: nobody runs anything here
         }
     }
 
