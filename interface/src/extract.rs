@@ -1,5 +1,8 @@
 //! What operations take from a request, and the problems of what cannot be taken.
 
+mod caller;
+mod conditions;
+
 use std::str::FromStr;
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
@@ -8,13 +11,13 @@ use axum::http::{HeaderMap, header};
 use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use tidemark_application::ports::store::Idempotency;
-use tidemark_domain::ids::{Owner, TenantId, UserName};
 use validator::{Validate, ValidationErrors, ValidationErrorsKind};
 
-use crate::app::App;
 use crate::body;
 use crate::problem::{Code, Problem};
+
+pub use caller::{Caller, Reader};
+pub use conditions::{IdempotencyKey, IfMatch, entity_tag};
 
 /// A JSON body, parsed and validated; with its hash for idempotency.
 #[derive(Debug)]
@@ -289,136 +292,6 @@ where
                     .field("id", "must be a UUID")
             })
     }
-}
-
-/// Who asks for something to be written. Without authentication the header names the user of the one tenant, who is made on first sight.
-#[derive(Clone, Copy, Debug)]
-pub struct Caller {
-    /// Whose data the request is about.
-    pub owner: Owner,
-}
-
-impl FromRequestParts<App> for Caller {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let owner = app
-            .owners
-            .resolve(TenantId::DEFAULT, user(&parts.headers)?)
-            .await?;
-        Ok(Self { owner })
-    }
-}
-
-/// Who asks for what is there already. Nobody is made for it: who is not known yet has nothing.
-#[derive(Clone, Copy, Debug)]
-pub struct Reader {
-    /// Whose data the request is about.
-    pub owner: Owner,
-}
-
-impl FromRequestParts<App> for Reader {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let owner = app
-            .owners
-            .find(TenantId::DEFAULT, user(&parts.headers)?)
-            .await?;
-        Ok(Self { owner })
-    }
-}
-
-fn user(headers: &HeaderMap) -> Result<UserName, Problem> {
-    let Some(value) = headers.get("x-tidemark-user") else {
-        return Ok(UserName::default_user());
-    };
-    value
-        .to_str()
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .ok_or_else(|| {
-            Problem::new(Code::InvalidHeader, "the user is not named properly").field(
-                "X-Tidemark-User",
-                "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : @ -",
-            )
-        })
-}
-
-/// The idempotency key of a creating request.
-#[derive(Debug)]
-pub struct IdempotencyKey {
-    key: Option<String>,
-    operation: String,
-}
-
-impl IdempotencyKey {
-    /// With the hash of the body that came with it.
-    pub fn with_body(self, hash: [u8; 32]) -> Option<Idempotency> {
-        self.key.map(|key| Idempotency {
-            key,
-            operation: self.operation,
-            body_hash: hash,
-        })
-    }
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for IdempotencyKey {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let key = match parts.headers.get("idempotency-key") {
-            None => None,
-            Some(value) => Some(
-                value
-                    .to_str()
-                    .ok()
-                    .filter(|v| {
-                        (1..=255).contains(&v.len()) && v.bytes().all(|b| b.is_ascii_graphic())
-                    })
-                    .map(ToOwned::to_owned)
-                    .ok_or_else(|| {
-                        Problem::new(Code::InvalidHeader, "the idempotency key is not one").field(
-                            "Idempotency-Key",
-                            "must be 1 to 255 visible ASCII characters",
-                        )
-                    })?,
-            ),
-        };
-        Ok(Self {
-            key,
-            operation: format!("{} {}", parts.method, parts.uri.path()),
-        })
-    }
-}
-
-/// The version named by `If-Match`; none when there is no such header or it is `*`.
-#[derive(Clone, Copy, Debug)]
-pub struct IfMatch(pub Option<i64>);
-
-impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let Some(value) = parts.headers.get(header::IF_MATCH) else {
-            return Ok(Self(None));
-        };
-        let text = value.to_str().unwrap_or_default().trim();
-        if text == "*" {
-            return Ok(Self(None));
-        }
-        let version = text
-            .strip_prefix('"')
-            .and_then(|t| t.strip_suffix('"'))
-            .and_then(|t| t.parse().ok());
-        // A tag that this server never gave matches nothing: stale, not malformed.
-        Ok(Self(Some(version.unwrap_or(-1))))
-    }
-}
-
-/// The entity tag of a version.
-pub fn entity_tag(version: i64) -> String {
-    format!("\"{version}\"")
 }
 
 /// For `validator`: refuses NUL, which PostgreSQL cannot store.

@@ -19,6 +19,14 @@ async fn said(client: &Client) -> String {
     turn
 }
 
+async fn until_in_redis(replicas: &Replicas) {
+    wait::until("what was said to be in Redis", LIMIT, || async {
+        let everything = replicas.redis.everything().await;
+        everything.contains(WORD).then_some(())
+    })
+    .await;
+}
+
 async fn erase(client: &Client, user: &str) {
     let receipt = client
         .delete(&format!("/v1/users/{user}"))
@@ -39,15 +47,7 @@ async fn an_erasure_leaves_no_byte_of_a_user_in_redis_and_takes_nothing_of_other
         "Bob's [[tokens=60 delay_ms=30]]",
     )
     .await;
-    wait::until("what was said to be in Redis", LIMIT, || async {
-        replicas
-            .redis
-            .everything()
-            .await
-            .contains(WORD)
-            .then_some(())
-    })
-    .await;
+    until_in_redis(&replicas).await;
     // At a replica that has seen nothing of it.
     erase(&other, "ann").await;
     let left = replicas.redis.everything().await;
@@ -91,15 +91,7 @@ async fn an_erasure_that_finds_redis_hanging_is_made_up_for_when_it_answers() {
     let replicas = Replicas::start(2).await;
     let (one, other) = (replicas.client(0), replicas.client(1));
     said(&one.as_user("ann")).await;
-    wait::until("what was said to be in Redis", LIMIT, || async {
-        replicas
-            .redis
-            .everything()
-            .await
-            .contains(WORD)
-            .then_some(())
-    })
-    .await;
+    until_in_redis(&replicas).await;
     replicas.redis.pause();
     erase(&other, "ann").await;
     let told = other_log(&replicas);
@@ -124,15 +116,7 @@ fn other_log(replicas: &Replicas) -> String {
 async fn the_command_erases_what_redis_holds_too() {
     let replicas = Replicas::start(1).await;
     said(&replicas.client(0).as_user("ann")).await;
-    wait::until("what was said to be in Redis", LIMIT, || async {
-        replicas
-            .redis
-            .everything()
-            .await
-            .contains(WORD)
-            .then_some(())
-    })
-    .await;
+    until_in_redis(&replicas).await;
     let mut settings = replicas.servers[0].settings().clone();
     settings.remove("TIDEMARK_LISTEN");
     let output = command(&settings)

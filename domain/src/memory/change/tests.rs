@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::super::testing::{day, memory, message, source};
 use super::*;
-use crate::memory::Trust;
+use crate::memory::{Layer, Source, State, Trust};
 use crate::session::Role;
 use proptest::prelude::*;
 use uuid::Uuid;
