@@ -75,6 +75,8 @@ impl Queue {
 #[derive(Debug, Default)]
 struct Waiting {
     roles: HashMap<TurnId, Role>,
+    /// When a turn was accepted here, or opened to be run here, last.
+    opened: HashMap<TurnId, Instant>,
     changed: Queue,
     ends: VecDeque<End>,
     /// Turns that are gone from the store, and are to be removed from Redis, since when.
@@ -158,6 +160,7 @@ impl Outbox {
             return;
         }
         waiting.roles.entry(turn).or_insert(Role::Accepted);
+        waiting.opened.insert(turn, Instant::now());
         waiting.changed.insert(turn);
         drop(waiting);
         self.more.notify_one();
@@ -333,13 +336,16 @@ impl Outbox {
     pub(super) fn tidy(&self, holds: impl Fn(TurnId) -> bool, retention: Duration) -> Vec<TurnId> {
         let mut waiting = self.lock();
         let mut old = Vec::new();
-        waiting.roles.retain(|turn, role| {
-            let left = *role == Role::Accepted && age(*turn).is_some_and(|age| age > retention);
+        let Waiting { roles, opened, .. } = &mut *waiting;
+        roles.retain(|turn, role| {
+            let is_old = opened.get(turn).is_some_and(|at| at.elapsed() > retention);
+            let left = *role == Role::Accepted && is_old;
             if left {
                 old.push(*turn);
             }
             !left && holds(*turn)
         });
+        opened.retain(|turn, _| roles.contains_key(turn));
         let Waiting { roles, changed, .. } = &mut *waiting;
         changed.retain(|turn| roles.contains_key(turn));
         waiting.gone.retain(|_, since| since.elapsed() < retention);
@@ -356,12 +362,10 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use tidemark_application::ports::ids::Ids as _;
     use tidemark_domain::event::TurnEvent;
     use uuid::Uuid;
 
     use super::*;
-    use crate::system::UuidV7;
 
     fn turn(number: u128) -> TurnId {
         TurnId(Uuid::from_u128(number))
@@ -418,27 +422,22 @@ mod tests {
         assert!(outbox.take(10).is_empty());
     }
 
-    #[test]
-    fn a_turn_accepted_here_that_runs_elsewhere_is_let_go() {
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_accepted_here_that_runs_elsewhere_is_let_go_unless_it_is_opened_again() {
         let outbox = Outbox::new();
-        let (retention, old) = (Duration::from_mins(15), TurnId(at(3_600)));
-        let new = TurnId(at(1));
-        for turn in [old, new] {
-            outbox.accepted(turn);
-        }
-        assert_eq!(outbox.tidy(|_| true, retention), [old]);
-        assert_eq!(outbox.role(old), None);
-        assert_eq!(outbox.role(new), Some(Role::Accepted));
-        outbox.runs(old, 1);
+        let retention = Duration::from_mins(15);
+        outbox.accepted(turn(1));
+        tokio::time::advance(Duration::from_mins(16)).await;
+        outbox.accepted(turn(2));
+        assert_eq!(outbox.tidy(|_| true, retention), [turn(1)]);
+        assert_eq!(outbox.role(turn(1)), None);
+        assert_eq!(outbox.role(turn(2)), Some(Role::Accepted));
+        // It waited for long, and is run here after all.
+        outbox.accepted(turn(1));
         assert!(outbox.tidy(|_| true, retention).is_empty());
-        assert_eq!(outbox.role(old), Some(Role::Runs { fence: 1 }));
-    }
-
-    /// An id of so many seconds ago.
-    fn at(ago: u64) -> Uuid {
-        let now = UuidV7::default().uuid().get_timestamp().unwrap();
-        let (now, _) = now.to_unix();
-        let then = uuid::Timestamp::from_unix(uuid::NoContext, now - ago, 0);
-        Uuid::new_v7(then)
+        outbox.runs(turn(1), 1);
+        tokio::time::advance(Duration::from_mins(16)).await;
+        assert_eq!(outbox.tidy(|_| true, retention), [turn(2)]);
+        assert_eq!(outbox.role(turn(1)), Some(Role::Runs { fence: 1 }));
     }
 }
