@@ -21,6 +21,7 @@ pub mod cancel;
 pub mod changes;
 pub mod closing;
 pub mod commit;
+pub mod dropped;
 pub mod embeddings;
 pub mod ending;
 pub mod expiry;

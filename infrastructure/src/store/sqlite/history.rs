@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Connection, SqliteConnection, SqlitePool};
+use sqlx::{SqliteConnection, SqlitePool};
 use tidemark_application::ports::changes::{ChangeRepository, Edit, Reversal, RevertError};
 use tidemark_application::ports::sessions::Updated;
 use tidemark_application::ports::store::{Cursor, Page, StoreResult};
@@ -16,6 +16,7 @@ use uuid::Uuid;
 use super::errors::store_error;
 use super::rows::{Row, hex_list, json, micros, owned};
 use super::sessions::{behind, page};
+use super::snapshot::snapshot;
 use super::statements::statements;
 use super::{SqliteStore, edits, memories};
 
@@ -243,6 +244,31 @@ pub(super) async fn find(
     Ok(filled(connection, owner, vec![change(&row)?]).await?.pop())
 }
 
+async fn list(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    session: Option<SessionId>,
+    (at, id): (i64, Uuid),
+    limit: u32,
+) -> StoreResult<Page<Change>> {
+    let sql = session.map_or(LIST, |_| LIST_OF_SESSION);
+    let mut query = owned(sql, owner)
+        .bind(at)
+        .bind(id)
+        .bind(i64::from(limit) + 1);
+    if let Some(session) = session {
+        query = query.bind(session.0);
+    }
+    let found = query
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(store_error)?;
+    let changes: Vec<Change> = found.iter().map(change).collect::<StoreResult<_>>()?;
+    let Page { items, more } = page(changes, limit);
+    let items = filled(connection, owner, items).await?;
+    Ok(Page { items, more })
+}
+
 /// Notes that a change was undone.
 pub(super) async fn mark(
     connection: &mut SqliteConnection,
@@ -266,23 +292,19 @@ pub(super) async fn after(
     id: Uuid,
     limit: u32,
 ) -> StoreResult<Vec<Change>> {
-    let mut connection = readers.acquire().await.map_err(store_error)?;
-    let mut snapshot = connection.begin().await.map_err(store_error)?;
-    let found = owned(BEHIND, owner)
-        .bind(id)
-        .bind(i64::from(limit))
-        .fetch_all(&mut *snapshot)
-        .await
-        .map_err(store_error)?;
-    let changes = found.iter().map(change).collect::<StoreResult<_>>()?;
-    filled(&mut snapshot, owner, changes).await
-}
-
-impl SqliteStore {
-    /// A connection for reading, for several statements on one moment.
-    async fn reading(&self) -> StoreResult<sqlx::pool::PoolConnection<sqlx::Sqlite>> {
-        self.readers.acquire().await.map_err(store_error)
-    }
+    snapshot(readers, move |connection| {
+        Box::pin(async move {
+            let found = owned(BEHIND, owner)
+                .bind(id)
+                .bind(i64::from(limit))
+                .fetch_all(&mut *connection)
+                .await
+                .map_err(store_error)?;
+            let changes = found.iter().map(change).collect::<StoreResult<_>>()?;
+            filled(connection, owner, changes).await
+        })
+    })
+    .await
 }
 
 #[async_trait]
@@ -303,27 +325,14 @@ impl ChangeRepository for SqliteStore {
         limit: u32,
     ) -> StoreResult<Page<Change>> {
         let (at, id) = behind(after);
-        let mut connection = self.reading().await?;
-        let mut snapshot = connection.begin().await.map_err(store_error)?;
-        let sql = session.map_or(LIST, |_| LIST_OF_SESSION);
-        let mut query = owned(sql, owner)
-            .bind(at)
-            .bind(id)
-            .bind(i64::from(limit) + 1);
-        if let Some(session) = session {
-            query = query.bind(session.0);
-        }
-        let found = query.fetch_all(&mut *snapshot).await.map_err(store_error)?;
-        let changes: Vec<Change> = found.iter().map(change).collect::<StoreResult<_>>()?;
-        let Page { items, more } = page(changes, limit);
-        let items = filled(&mut snapshot, owner, items).await?;
-        Ok(Page { items, more })
+        snapshot(&self.readers, move |c| {
+            Box::pin(list(c, owner, session, (at, id), limit))
+        })
+        .await
     }
 
     async fn change(&self, owner: Owner, id: ChangeId) -> StoreResult<Option<Change>> {
-        let mut connection = self.reading().await?;
-        let mut snapshot = connection.begin().await.map_err(store_error)?;
-        find(&mut snapshot, owner, id).await
+        snapshot(&self.readers, move |c| Box::pin(find(c, owner, id))).await
     }
 
     async fn changes_of(&self, owner: Owner, memory: MemoryId) -> StoreResult<Vec<Change>> {

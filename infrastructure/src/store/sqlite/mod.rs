@@ -1,7 +1,7 @@
 //! The store in one `SQLite` file: the default of an installation without a database server.
 //!
 //! Writes go through one task ([`writer`]), which commits the steps of many turns together; reads go over connections of their own and
-//! see what has been committed. A lock beside the file refuses a second process, so at the start no lease can belong to anybody.
+//! see what has been committed, those of several statements in tasks ([`snapshot`]). A lock beside the file refuses a second process, so at the start no lease can belong to anybody.
 
 mod changes;
 mod edits;
@@ -21,6 +21,7 @@ mod recalled;
 mod rows;
 mod schema;
 mod sessions;
+mod snapshot;
 mod statements;
 mod turns;
 mod users;
