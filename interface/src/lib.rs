@@ -26,4 +26,5 @@ pub mod request_id;
 pub mod server;
 pub mod sse;
 pub mod times;
+pub mod to_the_end;
 pub mod wiring;

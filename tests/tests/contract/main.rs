@@ -9,6 +9,7 @@
 
 mod bad_bodies;
 mod bad_requests;
+mod cut;
 mod dates;
 mod idempotency;
 mod import;

@@ -20,6 +20,7 @@ use crate::http::turns::create::{MAX_MESSAGE, not_blank};
 use crate::http::turns::event::Event;
 use crate::problem::{Code, Problem, ProblemDocument};
 use crate::sse::{self, Place};
+use crate::to_the_end::to_the_end;
 
 /// What to say.
 #[derive(Debug, Deserialize, Validate, IntoParams)]
@@ -96,20 +97,20 @@ pub async fn chat_stream(
         operation: "GET /v1/chat/stream".to_owned(),
         body_hash: Sha256::digest(query.as_bytes()).into(),
     });
-    let accepted = app
-        .chat
-        .accept(Inbound {
-            owner: caller.owner,
-            session: params.session_id.map(SessionId),
-            channel: "web".to_owned(),
-            message: query,
-            memory: None,
-            options: TurnOptions::default(),
-            reject_if_busy: false,
-            replaces: None,
-            idempotency,
-        })
-        .await
+    let inbound = Inbound {
+        owner: caller.owner,
+        session: params.session_id.map(SessionId),
+        channel: "web".to_owned(),
+        message: query,
+        memory: None,
+        options: TurnOptions::default(),
+        reject_if_busy: false,
+        replaces: None,
+        idempotency,
+    };
+    let chat = app.chat.clone();
+    let accepted = to_the_end(async move { chat.accept(inbound).await })
+        .await?
         .map_err(|error| match error {
             InboundError::Accept(AcceptError::IdempotencyMismatch) => Problem::new(
                 Code::IdempotencyMismatch,

@@ -11,6 +11,7 @@ use validator::Validate;
 use crate::app::App;
 use crate::extract::{Caller, IdPath, NoBody, Params};
 use crate::problem::{Problem, ProblemDocument};
+use crate::to_the_end::to_the_end;
 
 /// What becomes of what was learned from the session alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
@@ -56,11 +57,9 @@ pub async fn delete_session(
     _: NoBody,
 ) -> Result<StatusCode, Problem> {
     let forget = params.memories.unwrap_or_default() == LearnedMemories::Forget;
-    if app
-        .chat
-        .delete_session(caller.owner, SessionId(id), forget)
-        .await?
-    {
+    let (chat, owner) = (app.chat.clone(), caller.owner);
+    let deleting = async move { chat.delete_session(owner, SessionId(id), forget).await };
+    if to_the_end(deleting).await?? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(Problem::not_found("session"))

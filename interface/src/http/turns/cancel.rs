@@ -9,6 +9,7 @@ use super::view::TurnView;
 use crate::app::App;
 use crate::extract::{Caller, IdPath, NoBody};
 use crate::problem::{Problem, ProblemDocument};
+use crate::to_the_end::to_the_end;
 
 /// Cancel a turn
 ///
@@ -32,7 +33,8 @@ pub async fn cancel_turn(
     IdPath(id): IdPath<Uuid>,
     _: NoBody,
 ) -> Result<Json<TurnView>, Problem> {
-    let turn = app.chat.cancel(caller.owner, TurnId(id)).await?;
+    let chat = app.chat.clone();
+    let turn = to_the_end(async move { chat.cancel(caller.owner, TurnId(id)).await }).await??;
     let turn = turn.ok_or_else(|| Problem::not_found("turn"))?;
     Ok(Json(turn.into()))
 }

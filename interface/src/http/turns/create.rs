@@ -21,6 +21,7 @@ use crate::http::memories::recall::{ProfileView, TopKView};
 use crate::http::memories::view::ScopeView;
 use crate::http::sessions::view::MemoryModeView;
 use crate::problem::{Problem, ProblemDocument};
+use crate::to_the_end::to_the_end;
 
 /// The longest message, in characters.
 pub const MAX_MESSAGE: u64 = 100_000;
@@ -181,20 +182,19 @@ pub async fn create_turn(
 ) -> Result<Response, Problem> {
     let wait = preferred_wait(&headers);
     let JsonBody { value: new, hash } = body;
-    let accepted = app
-        .chat
-        .accept(Inbound {
-            owner: caller.owner,
-            session: Some(SessionId(session)),
-            channel: "api".to_owned(),
-            message: new.message,
-            memory: new.memory.map(Into::into),
-            options: options(&app, new.tools, new.recall)?,
-            reject_if_busy: matches!(new.if_busy, IfBusy::Reject),
-            replaces: new.replaces.map(TurnId),
-            idempotency: key.with_body(hash),
-        })
-        .await?;
+    let inbound = Inbound {
+        owner: caller.owner,
+        session: Some(SessionId(session)),
+        channel: "api".to_owned(),
+        message: new.message,
+        memory: new.memory.map(Into::into),
+        options: options(&app, new.tools, new.recall)?,
+        reject_if_busy: matches!(new.if_busy, IfBusy::Reject),
+        replaces: new.replaces.map(TurnId),
+        idempotency: key.with_body(hash),
+    };
+    let chat = app.chat.clone();
+    let accepted = to_the_end(async move { chat.accept(inbound).await }).await??;
     let mut turn = accepted.turn;
     if let Some(limit) = wait {
         turn = app.chat.wait(caller.owner, turn.id, limit).await?;

@@ -15,6 +15,7 @@ use super::UserPath;
 use crate::app::App;
 use crate::extract::NoBody;
 use crate::problem::{Problem, ProblemDocument};
+use crate::to_the_end::to_the_end;
 
 /// What was erased.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -60,17 +61,11 @@ pub async fn erase_user(
     UserPath(user): UserPath,
     _: NoBody,
 ) -> Result<Json<ReceiptView>, Problem> {
-    // A task of its own: a caller that goes away must not leave half of it undone.
-    let erasing = tokio::spawn(async move {
+    let erasing = async move {
         let gone = || app.owners.forget(TenantId::DEFAULT, user.clone());
         app.erase.run(TenantId::DEFAULT, &user, gone).await
-    });
-    let erasure = erasing
-        .await
-        .map_err(|error| {
-            tracing::error!(%error, "an erasure died");
-            Problem::new(crate::problem::Code::Internal, "a defect of this server")
-        })??
-        .ok_or_else(|| Problem::not_found("user"))?;
+    };
+    let erasure = to_the_end(erasing).await??;
+    let erasure = erasure.ok_or_else(|| Problem::not_found("user"))?;
     Ok(Json(erasure.receipt.into()))
 }
