@@ -368,6 +368,29 @@ async fn what_redis_did_not_have_when_it_was_forgotten_cannot_come_later() {
 }
 
 #[tokio::test]
+async fn what_waits_to_be_told_is_told_before_a_flush_is_over() {
+    let world = World::new();
+    let writer = world.replica().await;
+    let all = 3_000;
+    let (long, ended_elsewhere) = (turn(), turn());
+    writer.open(long, start()).await.unwrap();
+    let words: Vec<LoggedEvent> = (2..all).map(word).collect();
+    writer.append(long, 1, words).await.unwrap();
+    writer.append(long, 1, vec![done(all)]).await.unwrap();
+    writer
+        .append(ended_elsewhere, 1, vec![done(9)])
+        .await
+        .unwrap();
+    assert!((world.ids(long).await.len() as i64) < all);
+    assert!(writer.flush(LIMIT).await);
+    assert_eq!(world.ids(long).await.len() as i64, all);
+    assert_eq!(world.ids(ended_elsewhere).await, ["1-9"]);
+    let began = Instant::now();
+    assert!(writer.flush(LIMIT).await);
+    assert!(began.elapsed() < Duration::from_secs(1), "nothing waits");
+}
+
+#[tokio::test]
 async fn a_hint_reaches_every_replica() {
     use futures::StreamExt;
     let world = World::new();
@@ -416,6 +439,9 @@ async fn a_redis_that_is_not_there_costs_the_own_readers_nothing() {
     assert!(began.elapsed() < Duration::from_secs(1));
     assert_eq!(log.reach(), Reach::Degraded);
     assert!(!log.forget(&[turn]).await, "it says that it could not");
+    let began = Instant::now();
+    assert!(!log.flush(LIMIT).await, "nor could it tell anybody");
+    assert!(began.elapsed() < Duration::from_secs(1));
     assert!(is_unknown(&log, turn).await);
 }
 

@@ -17,6 +17,7 @@ use tidemark_application::memory::remember::Remember;
 use tidemark_application::memory::revert::Revert;
 use tidemark_application::memory::watched_embedder::Embedders;
 use tidemark_application::ports::clock::Clock;
+use tidemark_application::ports::events::EventLog;
 use tidemark_application::ports::ids::Ids;
 use tidemark_application::ports::store::Store;
 use tidemark_application::ports::trace::Traces;
@@ -47,6 +48,8 @@ pub struct StreamSettings {
 pub struct Shared {
     /// Chat.
     pub chat: Chat,
+    /// The live log.
+    pub events: Arc<dyn EventLog>,
     /// Recall.
     pub recall: Arc<Recall>,
     /// Remembering.

@@ -162,10 +162,15 @@ impl Running {
         let until = Instant::now() + drain;
         let last = (drain / 5).min(MOST_FOR_LAST);
         self.app.draining.cancel();
-        let chat = self
-            .app
-            .chat
-            .shut_down(drain.saturating_sub(last * 2), last);
+        let grace = drain.saturating_sub(last * 2);
+        let chat = async {
+            self.app.chat.shut_down(grace, last).await;
+            // Whoever follows a turn at another replica is told its end from here, not when it looks for it.
+            let left = (until - last / 2).saturating_duration_since(Instant::now());
+            if !self.app.events.flush(left).await {
+                tracing::info!("what turns told last has not reached the other replicas");
+            }
+        };
         let connections = timeout_at(until - last / 2, async {
             match self.serving.await {
                 Ok(connections) => connections.shutdown().await,

@@ -232,9 +232,10 @@ pub fn wire(
     let recall = recall.with_questions(questions);
     let recall = Arc::new(recall.with_reranking(reranker::reranking(&settings.reranker)?));
     let learning = learning_settings(settings);
+    let events = events(settings, ids.as_ref(), ERASE_WAIT)?;
     let chat = Chat::new(ChatParts {
         store: Arc::clone(&store),
-        events: events(settings, ids.as_ref(), ERASE_WAIT)?,
+        events: Arc::clone(&events),
         model,
         recall: Arc::clone(&recall),
         tools: Toolbox::new(vec![Arc::new(SearchMemory::new(Arc::clone(&recall)))]),
@@ -261,6 +262,7 @@ pub fn wire(
     };
     let app = App(Arc::new(Shared {
         chat,
+        events,
         recall,
         remember: Remember::new(Arc::clone(&store), Arc::clone(&ids), Arc::clone(&clock))
             .with_embedding(embedders.present.is_some()),

@@ -99,6 +99,12 @@ pub trait EventLog: Send + Sync + 'static {
         futures::stream::pending().boxed()
     }
 
+    /// Waits until what was appended, and who was hinted, has reached the other replicas, at most `limit`; not at all while what carries it
+    /// is away. Whether it has. For a process that is about to end.
+    async fn flush(&self, _limit: Duration) -> bool {
+        true
+    }
+
     /// Whom it reaches now.
     fn reach(&self) -> Reach {
         Reach::Process

@@ -342,10 +342,13 @@ impl EventLog for RedisEventLog {
         for turn in turns {
             shared.follows.leave(*turn);
         }
-        shared
-            .outbox
-            .until_erased(turns, shared.options.erase_wait)
-            .await
+        // Where it is known to be away nobody is kept waiting.
+        let limit = if shared.link.is_away() {
+            Duration::ZERO
+        } else {
+            shared.options.erase_wait
+        };
+        shared.outbox.until_erased(turns, limit).await
     }
 
     async fn tell_reasoning(&self, turn: TurnId, token: &str) {
@@ -372,6 +375,11 @@ impl EventLog for RedisEventLog {
             }
         }
         .boxed()
+    }
+
+    async fn flush(&self, limit: Duration) -> bool {
+        let shared = &self.shared;
+        !shared.link.is_away() && shared.outbox.until_settled(limit).await
     }
 
     fn reach(&self) -> Reach {

@@ -11,6 +11,7 @@
 mod away;
 mod bounds;
 mod cancel;
+mod drain;
 mod erase;
 mod follow;
 mod proxy;

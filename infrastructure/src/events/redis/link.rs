@@ -72,6 +72,12 @@ impl Link {
             .reads
     }
 
+    /// Whether it is known that one does not work. At the start nothing is known.
+    pub(super) fn is_away(&self) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.told == Some(false)
+    }
+
     /// Whether both work.
     pub(super) fn is_up(&self) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -85,9 +85,20 @@ struct Waiting {
     refused: HashMap<TurnId, Instant>,
     hints: HashSet<TurnId>,
     wake: bool,
+    /// Something was taken, and is not known to have been written.
+    under_way: bool,
 }
 
 impl Waiting {
+    /// Nothing is left to be written, the reader's wake aside.
+    fn is_settled(&self) -> bool {
+        !self.under_way
+            && self.changed.is_empty()
+            && self.ends.is_empty()
+            && self.gone.is_empty()
+            && self.hints.is_empty()
+    }
+
     fn refuse(&mut self, turns: &[TurnId], now: Instant) {
         for turn in turns {
             self.roles.remove(turn);
@@ -137,6 +148,7 @@ pub(super) struct Outbox {
     waiting: Mutex<Waiting>,
     more: Notify,
     erased: watch::Sender<()>,
+    settled: watch::Sender<()>,
 }
 
 impl Outbox {
@@ -145,6 +157,7 @@ impl Outbox {
             waiting: Mutex::default(),
             more: Notify::new(),
             erased: watch::Sender::new(()),
+            settled: watch::Sender::new(()),
         }
     }
 
@@ -296,7 +309,7 @@ impl Outbox {
         tokio::time::timeout(limit, done).await.is_ok()
     }
 
-    /// What is to be done next, of at most so many turns.
+    /// What is to be done next, of at most so many turns. It is under way until [`Outbox::written`].
     pub(super) fn take(&self, most: usize) -> Work {
         let mut waiting = self.lock();
         let Waiting {
@@ -306,18 +319,46 @@ impl Outbox {
             gone,
             hints,
             wake,
+            under_way,
             ..
         } = &mut *waiting;
         let turns = changed.take(most).into_iter();
         let turns = turns.filter_map(|turn| Some((turn, *roles.get(&turn)?)));
         let turns = turns.collect();
-        Work {
+        let work = Work {
             turns,
             ends: ends.drain(..).collect(),
             gone: gone.keys().copied().take(most).collect(),
             hints: hints.drain().collect(),
             wake: std::mem::take(wake),
+        };
+        *under_way = true;
+        work
+    }
+
+    /// Redis has what was taken last. What a broken connection took is not known to have been written: it is marked again over the next.
+    pub(super) fn written(&self) {
+        let mut waiting = self.lock();
+        waiting.under_way = false;
+        let settled = waiting.is_settled();
+        drop(waiting);
+        if settled {
+            self.settled.send_replace(());
         }
+    }
+
+    /// Waits until nothing is left to be written, at most `limit`. Whether nothing is.
+    pub(super) async fn until_settled(&self, limit: Duration) -> bool {
+        let mut settled = self.settled.subscribe();
+        self.more.notify_one();
+        let done = async {
+            while !self.lock().is_settled() {
+                if settled.changed().await.is_err() {
+                    break;
+                }
+            }
+        };
+        tokio::time::timeout(limit, done).await.is_ok()
     }
 
     /// Whether something is to be done.

@@ -132,6 +132,7 @@ impl<'a> Session<'a> {
             if let Err(error) = self.step().await {
                 return error;
             }
+            self.outbox().written();
             self.wrote = true;
             self.shared.link.works(Side::Writing);
             if self.looked_through.elapsed() >= IDLE {
