@@ -150,16 +150,30 @@ impl Redis {
             if let Value::BulkString(bytes) = dump {
                 all.push_str(&String::from_utf8_lossy(&bytes));
             }
-            let read: Value = redis::cmd("XRANGE")
-                .arg(&key)
-                .arg("-")
-                .arg("+")
-                .query_async(&mut connection)
-                .await
-                .expect("entries");
-            writeln!(all, "{key} {read:?}").expect("a text grows");
+            let entries = self.entries(&key).await;
+            writeln!(all, "{key} {entries}").expect("a text grows");
         }
         all
+    }
+
+    /// What a stream holds, as it can be read.
+    pub async fn entries(&self, key: &str) -> String {
+        let entries: Value = redis::cmd("XRANGE")
+            .arg(key)
+            .arg("-")
+            .arg("+")
+            .query_async(&mut self.connection().await)
+            .await
+            .expect("entries");
+        format!("{entries:?}")
+    }
+
+    /// Tells the server something, as its administrator.
+    pub async fn administer(&self, command: &[&str]) {
+        let mut told = redis::Cmd::new();
+        told.arg(command);
+        let done: redis::RedisResult<()> = told.query_async(&mut self.connection().await).await;
+        done.unwrap_or_else(|error| panic!("{command:?}: {error}"));
     }
 
     /// Removes a key, as if its time were over.

@@ -10,9 +10,14 @@ use crate::ports::store::StoreResult;
 /// How long what is deleted waits for a running turn to end. A turn stops at once but for a write that is under way.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
+/// How long what is deleted waits until the ends of its turns have reached the other replicas, and then until these have told them: a few
+/// milliseconds where nothing is in the way.
+const TOLD_LIMIT: Duration = Duration::from_secs(1);
+const TOLD: Duration = Duration::from_millis(100);
+
 impl Chat {
-    /// Cancels the session's open turns and removes the session; with `forget` also what was learned from it alone. False if there is no
-    /// such session. A runner that does not hear of the cancellation finds its fence gone.
+    /// Cancels the session's open turns and removes the session with its live logs; with `forget` also what was learned from it alone. False
+    /// if there is no such session. A runner that does not hear of the cancellation finds its fence gone.
     ///
     /// # Errors
     /// When the store fails.
@@ -25,12 +30,25 @@ impl Chat {
         if self.parts.store.session(owner, id).await?.is_none() {
             return Ok(false);
         }
-        self.end_turns(owner, Some(id)).await?;
-        self.parts.store.delete_session(owner, id, forget).await
+        if self.end_turns(owner, Some(id)).await? {
+            // Their followers, at other replicas too, are told the ends before nothing is left of them.
+            self.parts.events.flush(TOLD_LIMIT).await;
+            tokio::time::sleep(TOLD).await;
+        }
+        let deleted = self.parts.store.delete_session(owner, id, forget).await?;
+        let Some(turns) = deleted else {
+            return Ok(false);
+        };
+        if !self.forget_turns(&turns).await {
+            tracing::warn!(
+                "what a deleted session's turns have told could not be removed from Redis yet"
+            );
+        }
+        Ok(true)
     }
 
     /// Cancels open turns, those that wait before those that run, so that none starts meanwhile; and waits for their ends, so that whoever
-    /// follows one is told before its row is gone.
+    /// follows one is told before its row is gone. Whether there were any.
     ///
     /// # Errors
     /// When the store fails.
@@ -38,8 +56,9 @@ impl Chat {
         &self,
         owner: Owner,
         session: Option<SessionId>,
-    ) -> StoreResult<()> {
+    ) -> StoreResult<bool> {
         let open = self.parts.store.open_turns(owner, session).await?;
+        let any = !open.is_empty();
         let mut running = Vec::new();
         for id in open {
             let turn = self.cancel(owner, id).await?;
@@ -50,7 +69,7 @@ impl Chat {
                 tracing::debug!(%error, turn = %turn.id, "a turn's end was not seen");
             }
         }
-        Ok(())
+        Ok(any)
     }
 
     /// Drops the live logs of turns that are gone from the store. Whether they are gone everywhere by now.

@@ -1,7 +1,7 @@
 //! Sessions and their messages.
 
 use async_trait::async_trait;
-use tidemark_domain::ids::{ChangeId, MessageId, Owner, SessionId, Timestamp};
+use tidemark_domain::ids::{ChangeId, MessageId, Owner, SessionId, Timestamp, TurnId};
 use tidemark_domain::session::{MemoryMode, Message, Role, Session};
 
 use super::jobs::NewJob;
@@ -138,8 +138,14 @@ pub trait SessionRepository: Send + Sync + 'static {
     ) -> StoreResult<Updated<Session>>;
 
     /// Removes a session with its messages, turns and jobs; with `forget` also the memories learned from it alone, while a memory
-    /// with other sources loses only these. False if there is no such session. A runner of one of its turns finds its fence gone.
-    async fn delete_session(&self, owner: Owner, id: SessionId, forget: bool) -> StoreResult<bool>;
+    /// with other sources loses only these. The turns that went with it; `None` if there is no such session. A runner of one of its turns
+    /// finds its fence gone.
+    async fn delete_session(
+        &self,
+        owner: Owner,
+        id: SessionId,
+        forget: bool,
+    ) -> StoreResult<Option<Vec<TurnId>>>;
 
     /// Messages after `after_seq`, ascending; `None` if there is no such session.
     async fn messages(

@@ -113,7 +113,9 @@ impl Erase {
         };
         let owner = known.owner;
         match &self.held {
-            Some(held) => held.chat.end_turns(owner, None).await?,
+            Some(held) => {
+                held.chat.end_turns(owner, None).await?;
+            }
             None => self.end_turns(owner).await?,
         }
         let now = self.clock.now();

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 
 use tidemark_tests::client::Client;
-use tidemark_tests::paths::is_event;
+use tidemark_tests::paths::{events_of, is_event};
 use tidemark_tests::server::command;
 use tidemark_tests::wait;
 
@@ -62,6 +62,40 @@ async fn an_erasure_leaves_no_byte_of_a_user_in_redis_and_takes_nothing_of_other
         .read_turn(&bobs)
         .await
         .assert_complete();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deleted_session_leaves_no_byte_in_redis_and_its_followers_are_told_the_end() {
+    let replicas = Replicas::start(2).await;
+    let (one, other) = (replicas.client(0), replicas.client(1));
+    let kept = said(&one).await;
+    let session = one.create_session().await;
+    for tokens in [3, 2_000] {
+        let message = format!("My {WORD} [[tokens={tokens} delay_ms=20]]");
+        let turn = one.post_turn(&session, &message).await;
+        let mut stream = other.open(&events_of(&turn)).await;
+        stream
+            .collect_until(LIMIT, |frame| is_event(frame, "message"))
+            .await;
+        if tokens == 3 {
+            rest(stream).await;
+            continue;
+        }
+        // At the replica that does not run it.
+        let path = format!("/v1/sessions/{session}");
+        let (deleted, told) = tokio::join!(other.delete(&path), rest(stream));
+        assert_eq!(deleted.status, 204);
+        assert_eq!(told.done().unwrap().data["status"], "cancelled");
+    }
+    let gone = u64::MAX.to_string();
+    for (key, _) in replicas.redis.turns().await {
+        let entries = replicas.redis.entries(&key).await;
+        assert!(
+            key.contains(&kept) || entries.contains(&gone) && !entries.contains("start"),
+            "{key}: {entries}"
+        );
+    }
+    one.read_turn(&kept).await.assert_complete();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -94,7 +94,7 @@ async fn taken_back(w: &World, how: &str, id: MemoryId) {
         "withdrawn" => {
             let session = memory.session_id.unwrap();
             let deleted = w.store.delete_session(w.owner, session, true).await;
-            assert!(deleted.unwrap());
+            assert!(deleted.unwrap().is_some());
         }
         "import reverted" => {
             let session = memory.session_id.unwrap();

@@ -48,7 +48,10 @@ pub async fn what_is_not_there_is_a_miss(store: Arc<dyn Store>) {
     assert_eq!(w.store.session(w.owner, id).await.unwrap(), None);
     assert_eq!(w.store.messages(w.owner, id, 0, 10).await.unwrap(), None);
     assert!(w.history(id).await.is_empty());
-    assert!(!w.store.delete_session(w.owner, id, true).await.unwrap());
+    assert_eq!(
+        w.store.delete_session(w.owner, id, true).await.unwrap(),
+        None
+    );
     let updated = w.store.update_session(w.owner, id, None, change, w.now());
     assert_eq!(updated.await.unwrap(), Updated::NotFound);
 }
@@ -72,7 +75,10 @@ pub async fn a_strangers_session_is_a_miss_and_stays_untouched(store: Arc<dyn St
             .update_session(stranger, id, None, rename, w.now())
             .await;
         assert_eq!(updated.unwrap(), Updated::NotFound);
-        assert!(!w.store.delete_session(stranger, id, true).await.unwrap());
+        assert_eq!(
+            w.store.delete_session(stranger, id, true).await.unwrap(),
+            None
+        );
         let listed = w.store.list_sessions(stranger, None, None, ALL).await;
         assert!(listed.unwrap().items.is_empty());
     }
@@ -278,7 +284,12 @@ pub async fn deleting_removes_messages_turns_and_jobs_and_fences_the_runner(stor
     let running = w.started(id).await;
     let queued = w.accepted(id).await;
 
-    assert!(w.store.delete_session(w.owner, id, true).await.unwrap());
+    let deleted = w.store.delete_session(w.owner, id, true).await;
+    let gone = deleted.unwrap().unwrap();
+    assert_eq!(
+        sorted(gone),
+        sorted([done.id, running.key.turn_id, queued.id])
+    );
 
     assert_eq!(w.store.session(w.owner, id).await.unwrap(), None);
     assert_eq!(w.store.messages(w.owner, id, 0, 9).await.unwrap(), None);
@@ -295,7 +306,10 @@ pub async fn deleting_removes_messages_turns_and_jobs_and_fences_the_runner(stor
         .append_step(running.key, vec![w.calling(&["a"])], w.now())
         .await;
     assert!(matches!(late, Err(TurnWriteError::Fenced)), "{late:?}");
-    assert!(!w.store.delete_session(w.owner, id, true).await.unwrap());
+    assert_eq!(
+        w.store.delete_session(w.owner, id, true).await.unwrap(),
+        None
+    );
     assert_eq!(w.history(other).await.len(), 1);
 }
 
@@ -314,7 +328,8 @@ pub async fn deleting_and_forgetting_takes_what_was_learned_from_that_session_al
         .await;
     let given = w.remembered(w.memory("The size is small")).await;
 
-    assert!(w.store.delete_session(w.owner, id, true).await.unwrap());
+    let deleted = w.store.delete_session(w.owner, id, true).await;
+    assert!(deleted.unwrap().is_some());
 
     assert_eq!(w.memory_row(only.id).await, None);
     let left = w.memory_row(shared.id).await.unwrap();
@@ -333,7 +348,8 @@ pub async fn deleting_without_forgetting_keeps_every_memory(store: Arc<dyn Store
     let here = w.said(id, "The colour is blue.").await;
     let learned = indexed(w.learned("The colour is blue", &[&here]));
     let stored = w.remembered(learned.memory.clone()).await;
-    assert!(w.store.delete_session(w.owner, id, false).await.unwrap());
+    let deleted = w.store.delete_session(w.owner, id, false).await;
+    assert!(deleted.unwrap().is_some());
     let kept = w.memory_row(stored.id).await.unwrap();
     assert_eq!(kept.content, stored.content);
     let same = w

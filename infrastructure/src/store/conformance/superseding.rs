@@ -261,6 +261,7 @@ pub async fn what_a_withdrawn_message_had_ended_holds_again(store: Arc<dyn Store
             .delete_session(w.owner, session, true)
             .await
             .unwrap()
+            .is_some()
     );
     let again = row(&w, old.id).await;
     assert_eq!((again.state, again.valid_to), (State::Current, None));

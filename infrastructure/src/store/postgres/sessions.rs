@@ -8,7 +8,7 @@ use tidemark_application::ports::sessions::{
 use tidemark_application::ports::store::{
     Created, Cursor, Idempotency, Page, StoreError, StoreResult,
 };
-use tidemark_domain::ids::{Owner, SessionId, Timestamp};
+use tidemark_domain::ids::{Owner, SessionId, Timestamp, TurnId};
 use tidemark_domain::memory::change as domain;
 use tidemark_domain::session::{MemoryMode, Message, Session};
 use uuid::Uuid;
@@ -56,11 +56,13 @@ const UPDATE: &str = concat!(
     session_columns!()
 );
 
+const TURNS: &str =
+    "SELECT id FROM turns WHERE tenant_id = $1 AND owner_id = $2 AND session_id = $3";
 /// Messages, turns and jobs go with it.
 const DELETE: &str = "DELETE FROM sessions WHERE tenant_id = $1 AND owner_id = $2 AND id = $3";
 
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[FIND, LOCK, INSERT, LIST, UPDATE, DELETE];
+pub(super) const STATEMENTS: &[&str] = &[FIND, LOCK, INSERT, LIST, UPDATE, TURNS, DELETE];
 
 async fn one(
     tx: &mut PgConnection,
@@ -186,18 +188,22 @@ async fn delete(
     owner: Owner,
     id: SessionId,
     forget: bool,
-) -> Result<bool, Abort<StoreError>> {
+) -> Result<Option<Vec<TurnId>>, Abort<StoreError>> {
     if lock(tx, owner, id).await?.is_none() {
-        return Ok(false);
+        return Ok(None);
     }
+    let turns: Vec<(Uuid,)> = owned_as(TURNS, owner)
+        .bind(id.0)
+        .fetch_all(&mut *tx)
+        .await?;
     if forget {
         owners::raise_epoch(tx, owner).await?;
         let change = Change::begin(tx, owner).await?;
         forget::withdraw(tx, owner, &change, id, 1..=i64::MAX).await?;
         history::drop_of_session(tx, owner, id).await?;
     }
-    let deleted = owned(DELETE, owner).bind(id.0).execute(tx).await?;
-    Ok(deleted.rows_affected() == 1)
+    owned(DELETE, owner).bind(id.0).execute(tx).await?;
+    Ok(Some(turns.into_iter().map(|(id,)| TurnId(id)).collect()))
 }
 
 async fn import(
@@ -292,7 +298,12 @@ impl SessionRepository for PostgresStore {
             .await
     }
 
-    async fn delete_session(&self, owner: Owner, id: SessionId, forget: bool) -> StoreResult<bool> {
+    async fn delete_session(
+        &self,
+        owner: Owner,
+        id: SessionId,
+        forget: bool,
+    ) -> StoreResult<Option<Vec<TurnId>>> {
         self.database
             .write(owner.tenant, (), move |tx, ()| {
                 Box::pin(delete(tx, owner, id, forget))

@@ -6,13 +6,13 @@ use tidemark_application::ports::sessions::{
     CreateError, ImportError, NewImport, NewSession, SessionChange, SessionRepository, Updated,
 };
 use tidemark_application::ports::store::{Created, Cursor, Idempotency, Page, StoreResult};
-use tidemark_domain::ids::{Owner, SessionId, Timestamp};
+use tidemark_domain::ids::{Owner, SessionId, Timestamp, TurnId};
 use tidemark_domain::session::{MemoryMode, Message, Session};
 use uuid::Uuid;
 
 use super::errors::{corrupt, store_error};
 use super::idempotency::{self, Earlier};
-use super::rows::{self, json, micros, owned};
+use super::rows::{self, Row, json, micros, owned};
 use super::statements::statements;
 use super::{SqliteStore, history, memories, messages};
 
@@ -42,6 +42,7 @@ statements! {
     CHANGE = "UPDATE sessions SET title = CASE WHEN ?4 THEN ?5 ELSE title END, labels = coalesce(?6, labels), \
               memory = coalesce(?7, memory), version = version + 1, updated_at = ?8 \
               WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3 AND version = ?9";
+    TURNS = "SELECT id FROM turns WHERE tenant_id = ?1 AND owner_id = ?2 AND session_id = ?3";
     REMOVE = "DELETE FROM sessions WHERE tenant_id = ?1 AND owner_id = ?2 AND id = ?3";
     CUT = "UPDATE sessions SET message_count = ?4, last_consolidated = min(last_consolidated, ?4), \
            indexed_seq = min(indexed_seq, ?4) \
@@ -198,19 +199,30 @@ async fn remove(
     owner: Owner,
     id: SessionId,
     forget: bool,
-) -> StoreResult<bool> {
+) -> StoreResult<Option<Vec<TurnId>>> {
+    let turns = owned(TURNS, owner)
+        .bind(id.0)
+        .fetch_all(&mut *connection)
+        .await
+        .map_err(store_error)?;
+    let turns = turns
+        .iter()
+        .map(|row| Ok(TurnId(Row::of("turns", row).get("id")?)));
+    let turns = turns.collect::<StoreResult<_>>()?;
     // Messages, turns and jobs go with their session (ON DELETE CASCADE).
     let removed = owned(REMOVE, owner)
         .bind(id.0)
         .execute(&mut *connection)
         .await
         .map_err(store_error)?;
-    let existed = removed.rows_affected() == 1;
-    if existed && forget {
+    if removed.rows_affected() == 0 {
+        return Ok(None);
+    }
+    if forget {
         memories::withdraw(connection, owner, id, 1..=i64::MAX).await?;
         history::drop_of_session(connection, owner, id).await?;
     }
-    Ok(existed)
+    Ok(Some(turns))
 }
 
 #[async_trait]
@@ -263,7 +275,12 @@ impl SessionRepository for SqliteStore {
             .await
     }
 
-    async fn delete_session(&self, owner: Owner, id: SessionId, forget: bool) -> StoreResult<bool> {
+    async fn delete_session(
+        &self,
+        owner: Owner,
+        id: SessionId,
+        forget: bool,
+    ) -> StoreResult<Option<Vec<TurnId>>> {
         self.writer
             .write(move |c| Box::pin(remove(c, owner, id, forget)))
             .await
