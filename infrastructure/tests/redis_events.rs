@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use redis::RedisResult;
 use redis::aio::MultiplexedConnection;
 use tidemark_application::ports::events::{EventLog, LogRead, LoggedEvent, Reach};
 use tidemark_application::ports::ids::Ids as _;
@@ -443,6 +444,50 @@ async fn a_redis_that_is_not_there_costs_the_own_readers_nothing() {
     assert!(!log.flush(LIMIT).await, "nor could it tell anybody");
     assert!(began.elapsed() < Duration::from_secs(1));
     assert!(is_unknown(&log, turn).await);
+}
+
+#[tokio::test]
+async fn a_user_that_may_do_what_the_manual_names_suffices() {
+    let manual = include_str!("../../docs/operations.md");
+    let (_, rules) = manual.split_once("an ACL user with `").unwrap();
+    let (rules, _) = rules.split_once('`').unwrap();
+    let mut world = World::new();
+    let user = format!("test-{}", UuidV7::default().uuid().simple());
+    let mut connection = world.connection().await;
+    let mut command = redis::cmd("ACL");
+    command.arg("SETUSER").arg(&user).arg("on").arg(">secret");
+    command.arg(format!("~{}*", world.prefix));
+    for rule in rules.split(' ') {
+        command.arg(rule);
+    }
+    let () = command.query_async(&mut connection).await.unwrap();
+    let own = std::mem::take(&mut world.options.url);
+    world.options.url = own.replace("redis://", &format!("redis://{user}:secret@"));
+    let (one, other) = (world.replica().await, world.replica().await);
+    let mut heard = other.hints().await;
+    let (told, forgotten) = (turn(), turn());
+    for turn in [told, forgotten] {
+        one.open(turn, start()).await.unwrap();
+        one.append(turn, 1, vec![word(2)]).await.unwrap();
+        one.append(turn, 1, vec![done(3)]).await.unwrap();
+        assert_eq!(read_soon(other.as_ref(), turn, 0, 3).await.len(), 3);
+    }
+    one.hint(told).await;
+    assert_eq!(
+        timeout(LIMIT, futures::StreamExt::next(&mut heard)).await,
+        Ok(Some(told))
+    );
+    assert!(other.forget(&[forgotten]).await);
+    assert!(one.flush(LIMIT).await);
+    for log in [one, other] {
+        assert_eq!(log.reach(), Reach::Replicas);
+    }
+    let gone: RedisResult<i64> = redis::cmd("ACL")
+        .arg("DELUSER")
+        .arg(&user)
+        .query_async(&mut connection)
+        .await;
+    assert_eq!(gone, Ok(1));
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
+pub(super) use self::turn::size;
 use self::turn::{Appended, TurnLog};
 
 /// Bounds of what is kept.

@@ -52,7 +52,7 @@ const SOON: Duration = Duration::from_millis(100);
 /// How far a reader may be ahead of what has come from another replica, where it read before.
 const LAG: Duration = Duration::from_millis(500);
 
-/// Hints that may wait.
+/// Hints that are kept, in Redis and for whoever heeds them here; each is read within a moment.
 const HINTS: usize = 256;
 
 /// Where Redis is, and what is kept.

@@ -16,6 +16,7 @@ mod erase;
 mod follow;
 mod proxy;
 mod queued;
+mod refusing;
 
 use std::time::Duration;
 

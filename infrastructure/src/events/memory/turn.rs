@@ -218,7 +218,7 @@ impl State {
 }
 
 /// What an event takes: its place in the list and its texts. Growth of the list beyond its length is left out.
-fn size(event: &TurnEvent) -> usize {
+pub(in crate::events) fn size(event: &TurnEvent) -> usize {
     let texts = match event {
         TurnEvent::Start { .. } => 0,
         TurnEvent::Recall {

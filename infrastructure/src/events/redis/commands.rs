@@ -7,12 +7,9 @@ use redis::{Pipeline, RedisError, RedisResult};
 use tidemark_application::ports::events::LoggedEvent;
 use tidemark_domain::ids::TurnId;
 
-use super::Shared;
 use super::outbox::End;
 use super::wire::{self, EntryId, GONE};
-
-/// Hints that are kept; each is read within a moment.
-const HINTS: usize = 256;
+use super::{HINTS, Shared};
 
 /// How long the key is kept that wakes the reader.
 const WAKE_KEPT: Duration = Duration::from_mins(1);

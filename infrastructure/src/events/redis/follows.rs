@@ -15,7 +15,7 @@ use super::wire::EntryId;
 const MAX_FOLLOWED: usize = 4_096;
 
 /// A turn that nobody has asked for so long is not followed. A follower asks each two seconds.
-const IDLE: Duration = Duration::from_secs(10);
+const UNASKED: Duration = Duration::from_secs(10);
 
 /// What is known of a followed turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +149,7 @@ impl Follows {
         let mut turns = self.lock();
         let idle: Vec<TurnId> = turns
             .iter()
-            .filter(|(_, follow)| follow.touched.elapsed() > IDLE)
+            .filter(|(_, follow)| follow.touched.elapsed() > UNASKED)
             .map(|(turn, _)| *turn)
             .collect();
         for turn in &idle {

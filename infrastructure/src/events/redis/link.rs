@@ -1,8 +1,16 @@
 //! Whether Redis is there. Two connections say so, one that writes and one that reads; the log is told when it goes and when it comes back.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use redis::RedisError;
+
+/// How long an answer of Redis may take.
+pub(super) const RESPONSE: Duration = Duration::from_secs(2);
+
+/// How long is waited before the next connection: at first, and at most.
+pub(super) const PAUSES: (Duration, Duration) =
+    (Duration::from_millis(100), Duration::from_secs(2));
 
 /// Which connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

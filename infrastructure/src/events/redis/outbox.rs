@@ -10,8 +10,11 @@ use tidemark_domain::ids::TurnId;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-/// More ends than this do not wait: their followers find them in the stored turns.
+use crate::events::memory::size;
+
+/// More ends than this do not wait, nor ends with more text than this many bytes: their followers find them in the stored turns.
 const MAX_ENDS: usize = 4_096;
+const MAX_END_BYTES: usize = 16 * 1024 * 1024;
 
 /// So long nothing of a turn is written that is gone. No turn runs for longer.
 pub(super) const REFUSED: Duration = Duration::from_hours(24);
@@ -37,6 +40,59 @@ pub(super) struct End {
     pub(super) turn: TurnId,
     pub(super) fence: i64,
     pub(super) done: LoggedEvent,
+}
+
+impl End {
+    /// Roughly what it takes.
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + size(&self.done.event)
+    }
+}
+
+/// Ends, the first first; the oldest go where there are too many.
+#[derive(Debug, Default)]
+struct Ends {
+    waiting: VecDeque<End>,
+    bytes: usize,
+}
+
+impl Ends {
+    fn push_back(&mut self, end: End) {
+        self.bytes += end.bytes();
+        self.waiting.push_back(end);
+        while self.waiting.len() > MAX_ENDS || self.bytes > MAX_END_BYTES {
+            let Some(oldest) = self.waiting.pop_front() else {
+                break;
+            };
+            self.bytes -= oldest.bytes();
+        }
+    }
+
+    /// Puts what was taken before the others, as far as there is room.
+    fn give_back(&mut self, ends: Vec<End>) {
+        for end in ends.into_iter().rev() {
+            let bytes = self.bytes + end.bytes();
+            if self.waiting.len() == MAX_ENDS || bytes > MAX_END_BYTES {
+                break;
+            }
+            self.bytes = bytes;
+            self.waiting.push_front(end);
+        }
+    }
+
+    fn retain(&mut self, wanted: impl Fn(TurnId) -> bool) {
+        self.waiting.retain(|end| wanted(end.turn));
+        self.bytes = self.waiting.iter().map(End::bytes).sum();
+    }
+
+    fn take(&mut self) -> Vec<End> {
+        self.bytes = 0;
+        self.waiting.drain(..).collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
 }
 
 /// Turns, each once, the first marked before the others: whoever is marked all the time never keeps another one waiting.
@@ -78,7 +134,7 @@ struct Waiting {
     /// When a turn was accepted here, or opened to be run here, last.
     opened: HashMap<TurnId, Instant>,
     changed: Queue,
-    ends: VecDeque<End>,
+    ends: Ends,
     /// Turns that are gone from the store, and are to be removed from Redis, since when.
     gone: HashMap<TurnId, Instant>,
     /// Turns that are gone, since when: nothing of them is written any more, however late it comes.
@@ -105,7 +161,7 @@ impl Waiting {
             self.refused.insert(*turn, now);
         }
         let Self { ends, refused, .. } = self;
-        ends.retain(|end| !refused.contains_key(&end.turn));
+        ends.retain(|turn| !refused.contains_key(&turn));
     }
 }
 
@@ -233,9 +289,6 @@ impl Outbox {
         if waiting.refused.contains_key(&end.turn) {
             return;
         }
-        if waiting.ends.len() == MAX_ENDS {
-            waiting.ends.pop_front();
-        }
         waiting.ends.push_back(end);
         drop(waiting);
         self.more.notify_one();
@@ -244,11 +297,15 @@ impl Outbox {
     /// Ends that could not be written.
     pub(super) fn give_back(&self, ends: Vec<End>) {
         let mut waiting = self.lock();
-        for end in ends.into_iter().rev() {
-            if waiting.ends.len() < MAX_ENDS && !waiting.refused.contains_key(&end.turn) {
-                waiting.ends.push_front(end);
-            }
-        }
+        let Waiting {
+            ends: left,
+            refused,
+            ..
+        } = &mut *waiting;
+        let ends = ends
+            .into_iter()
+            .filter(|end| !refused.contains_key(&end.turn));
+        left.give_back(ends.collect());
     }
 
     pub(super) fn hint(&self, turn: TurnId) {
@@ -327,7 +384,7 @@ impl Outbox {
         let turns = turns.collect();
         let work = Work {
             turns,
-            ends: ends.drain(..).collect(),
+            ends: ends.take(),
             gone: gone.keys().copied().take(most).collect(),
             hints: hints.drain().collect(),
             wake: std::mem::take(wake),
@@ -461,6 +518,56 @@ mod tests {
         outbox.erased(&[turn(1)]);
         outbox.end(end(1));
         assert!(outbox.take(10).is_empty());
+    }
+
+    #[test]
+    fn ends_that_wait_are_bounded_in_number_and_in_bytes() {
+        let outbox = Outbox::new();
+        for number in 0..=MAX_ENDS as u128 {
+            outbox.end(end(number));
+        }
+        let taken = outbox.take(0).ends;
+        assert_eq!(taken.len(), MAX_ENDS);
+        assert_eq!(taken[0].turn, turn(1), "the oldest has gone");
+        let long = |number| {
+            let mut end = end(number);
+            end.done.event = TurnEvent::Message {
+                token: "x".repeat(MAX_END_BYTES / 4),
+            };
+            end
+        };
+        outbox.give_back(taken);
+        for number in 0..8 {
+            outbox.end(long(10_000 + number));
+        }
+        let taken = outbox.take(0).ends;
+        let turns: Vec<TurnId> = taken.iter().map(|end| end.turn).collect();
+        assert_eq!(turns, [10_005, 10_006, 10_007].map(turn));
+        outbox.end(long(20_000));
+        outbox.end(long(20_001));
+        outbox.give_back(taken);
+        let left: Vec<TurnId> = outbox.take(0).ends.iter().map(|end| end.turn).collect();
+        assert_eq!(left, [10_007, 20_000, 20_001].map(turn));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_settled_before_it_is_known_to_be_written() {
+        let outbox = Outbox::new();
+        let soon = Duration::from_secs(1);
+        assert!(outbox.until_settled(soon).await, "there is nothing");
+        outbox.runs(turn(1), 1);
+        assert!(!outbox.until_settled(soon).await);
+        outbox.take(10);
+        assert!(!outbox.until_settled(soon).await, "it is under way");
+        // The connection broke; over the next it is marked again.
+        outbox.all_again();
+        outbox.take(10);
+        outbox.hint(turn(2));
+        outbox.written();
+        assert!(!outbox.until_settled(soon).await, "a hint waits");
+        outbox.take(10);
+        outbox.written();
+        assert!(outbox.until_settled(soon).await);
     }
 
     #[tokio::test(start_paused = true)]

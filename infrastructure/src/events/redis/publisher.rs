@@ -14,16 +14,14 @@ use tidemark_domain::ids::TurnId;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Shared;
-use super::link::Side;
+use super::link::{PAUSES, RESPONSE, Side};
 use super::outbox::{End, Outbox, REFUSED, Role, Work, age};
 use super::reply;
 use super::wire::{EntryId, GONE};
 
-/// How long an answer of Redis may take.
-const RESPONSE: Duration = Duration::from_secs(2);
-
-/// How long is waited before the next connection: at first, and at most.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// For so long Redis has to take everything, after it has refused something, before it counts as there again: one whose memory is just full
+/// takes some commands and not others. Ours.
+const PROBATION: Duration = Duration::from_secs(5);
 
 /// More events gather meanwhile, so that they go together. It delays nothing but what other replicas tell.
 const LINGER: Duration = Duration::from_millis(4);
@@ -41,18 +39,24 @@ const MOST_REFUSALS: u8 = 3;
 /// Writes for as long as the process lives.
 pub(super) async fn run(shared: &Shared) {
     let mut pause = PAUSES.0;
+    let mut probation = Duration::ZERO;
     loop {
         let error = match shared.connect(RESPONSE).await {
             Ok(connection) => {
-                let mut session = Session::new(shared, connection);
+                let mut session = Session::new(shared, connection, probation);
                 let error = session.run().await;
-                if session.wrote {
+                if session.works {
                     pause = PAUSES.0;
+                    probation = Duration::ZERO;
                 }
                 error
             }
             Err(error) => error,
         };
+        // It answers, and does not take what it is given: it is out of memory, or a replica of another one, or its disk is full.
+        if error.code().is_some() {
+            probation = PROBATION;
+        }
         shared.link.broke(Side::Writing, &error);
         tidy(shared);
         sleep(pause).await;
@@ -107,17 +111,22 @@ struct Session<'a> {
     connection: MultiplexedConnection,
     sent: HashMap<TurnId, Sent>,
     looked_through: Instant,
-    wrote: bool,
+    /// When it counts as working, if nothing is refused until then.
+    proven: Instant,
+    /// It does.
+    works: bool,
 }
 
 impl<'a> Session<'a> {
-    fn new(shared: &'a Shared, connection: MultiplexedConnection) -> Self {
+    fn new(shared: &'a Shared, connection: MultiplexedConnection, probation: Duration) -> Self {
+        let now = Instant::now();
         Self {
             shared,
             connection,
             sent: HashMap::new(),
-            looked_through: Instant::now(),
-            wrote: false,
+            looked_through: now,
+            proven: now + probation,
+            works: false,
         }
     }
 
@@ -133,8 +142,10 @@ impl<'a> Session<'a> {
                 return error;
             }
             self.outbox().written();
-            self.wrote = true;
-            self.shared.link.works(Side::Writing);
+            if Instant::now() >= self.proven {
+                self.works = true;
+                self.shared.link.works(Side::Writing);
+            }
             if self.looked_through.elapsed() >= IDLE {
                 self.look_through();
             }
@@ -162,7 +173,7 @@ impl<'a> Session<'a> {
     async fn step(&mut self) -> RedisResult<()> {
         let work = self.outbox().take(TURNS);
         if work.is_empty() {
-            return redis::cmd("PING").exec_async(&mut self.connection).await;
+            return self.ask_whether_it_is_there().await;
         }
         let Work {
             turns,
@@ -176,6 +187,17 @@ impl<'a> Session<'a> {
             self.outbox().give_back(ends);
         }
         outcome
+    }
+
+    /// As long as it is not proven that it takes what it is given, by giving it something.
+    async fn ask_whether_it_is_there(&mut self) -> RedisResult<()> {
+        if self.works {
+            return redis::cmd("PING").exec_async(&mut self.connection).await;
+        }
+        let mut pipeline = Pipeline::new();
+        self.shared.add_wake(&mut pipeline);
+        let replies = self.send(&pipeline).await?;
+        replies.into_iter().try_for_each(reply::taken)
     }
 
     async fn write(
@@ -440,6 +462,12 @@ impl<'a> Session<'a> {
             self.outbox().erased(gone);
             return Ok(());
         }
+        // A Redis without memory takes nothing in their place; but it removes them.
+        let keys: Vec<String> = gone.iter().map(|turn| self.shared.key(*turn)).collect();
+        redis::cmd("DEL")
+            .arg(keys)
+            .exec_async(&mut self.connection)
+            .await?;
         for reply in self.send(&pipeline).await? {
             reply::taken(reply)?;
         }

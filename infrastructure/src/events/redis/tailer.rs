@@ -15,18 +15,12 @@ use tokio::time::{Instant, sleep};
 
 use super::Shared;
 use super::follows::Phase;
-use super::link::Side;
+use super::link::{PAUSES, RESPONSE, Side};
 use super::reply;
 use super::wire::{Content, EntryId, GONE};
 
 /// How long a read waits for something. A wake that got lost is made up for then.
 const BLOCK: Duration = Duration::from_secs(1);
-
-/// How long an answer may take beyond that.
-const RESPONSE: Duration = Duration::from_secs(2);
-
-/// How long is waited before the next connection: at first, and at most.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
 /// Entries of one turn in an answer.
 const ENTRIES: usize = 512;
