@@ -135,6 +135,9 @@ impl Running {
                 }
             });
         }
+        if let Some(tls) = &tls {
+            tasks.spawn(Arc::clone(tls).watch(stop.clone()));
+        }
         tasks.close();
         let router = app::router(app.clone());
         let most = settings.limits.connections;

@@ -64,6 +64,7 @@ pub async fn serve(
                     router: router.clone(),
                     asked: Arc::default(),
                     watcher: graceful.watcher(),
+                    stop: stop.clone(),
                 };
                 tokio::spawn(connection.run(stream, tls.clone(), permit));
             }
@@ -100,6 +101,8 @@ struct Connection {
     /// Whether a request has come.
     asked: Arc<AtomicBool>,
     watcher: Watcher,
+    /// No more requests are taken.
+    stop: CancellationToken,
 }
 
 impl Connection {
@@ -121,7 +124,12 @@ impl Connection {
         let Some(tls) = tls else {
             return self.serve(stream).await;
         };
-        match tls.accept(stream).await {
+        let secured = tokio::select! {
+            secured = tls.accept(stream) => secured,
+            // Whoever has not even been greeted keeps nobody from ending.
+            () = self.stop.cancelled() => return,
+        };
+        match secured {
             Ok(stream) => self.serve(stream).await,
             Err(error) => tracing::debug!(%error, "a connection could not be secured"),
         }
@@ -136,6 +144,7 @@ impl Connection {
             router,
             asked,
             watcher,
+            stop: _,
         } = self;
         let service = service_fn(move |request: hyper::Request<Incoming>| {
             asked.store(true, Ordering::Relaxed);

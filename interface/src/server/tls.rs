@@ -2,21 +2,23 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
 
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tokio_util::sync::CancellationToken;
 
 /// The protocols that are offered, the better one first.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// How often, at most, it is looked whether the files were renewed. It is looked only when somebody connects.
+/// How often it is looked whether the files were renewed.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The certificate cannot be used.
@@ -42,14 +44,9 @@ pub enum TlsError {
 pub struct Tls {
     certificate: PathBuf,
     key: PathBuf,
-    held: Mutex<Held>,
-}
-
-#[derive(Debug)]
-struct Held {
-    config: Arc<ServerConfig>,
-    of: Stamp,
-    looked: Instant,
+    config: RwLock<Arc<ServerConfig>>,
+    /// When the files were written that it is of.
+    of: Mutex<Stamp>,
 }
 
 /// When both files were written.
@@ -65,11 +62,8 @@ impl Tls {
         Ok(Self {
             certificate: certificate.to_owned(),
             key: key.to_owned(),
-            held: Mutex::new(Held {
-                config: Arc::new(read(certificate, key)?),
-                of,
-                looked: Instant::now(),
-            }),
+            config: RwLock::new(Arc::new(read(certificate, key)?)),
+            of: Mutex::new(of),
         })
     }
 
@@ -78,26 +72,39 @@ impl Tls {
         TlsAcceptor::from(self.current()).accept(stream).await
     }
 
-    /// With what is in the files by now. Files that cannot be used, perhaps since they are just being written, leave things as they are.
     fn current(&self) -> Arc<ServerConfig> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.looked.elapsed() >= LOOK {
-            held.looked = Instant::now();
-            let of = stamp(&self.certificate, &self.key);
-            if of != held.of {
-                held.of = of;
-                match read(&self.certificate, &self.key) {
-                    Ok(config) => {
-                        held.config = Arc::new(config);
-                        tracing::info!("the certificate was renewed");
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, "the renewed certificate cannot be used; the one before stays");
-                    }
-                }
+        let config = self.config.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&config)
+    }
+
+    /// Looks for renewed files again and again, until `shutdown`.
+    pub async fn watch(self: Arc<Self>, shutdown: CancellationToken) {
+        while timeout(LOOK, shutdown.cancelled()).await.is_err() {
+            let tls = Arc::clone(&self);
+            // Files may lie on a disk that answers late, and nobody who connects is to wait for it.
+            if let Err(error) = tokio::task::spawn_blocking(move || tls.look()).await {
+                tracing::error!(%error, "looking for a renewed certificate died");
             }
         }
-        Arc::clone(&held.config)
+    }
+
+    /// Takes what is in the files by now. Files that cannot be used, perhaps since they are just being written, leave things as they are.
+    fn look(&self) {
+        let of = stamp(&self.certificate, &self.key);
+        let mut known = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        if of == *known {
+            return;
+        }
+        *known = of;
+        match read(&self.certificate, &self.key) {
+            Ok(config) => {
+                *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
+                tracing::info!("the certificate was renewed");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the renewed certificate cannot be used; the one before stays");
+            }
+        }
     }
 }
 

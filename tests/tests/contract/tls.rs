@@ -117,3 +117,24 @@ async fn a_renewed_certificate_is_used_and_a_broken_one_is_not() {
         "the first certificate is no longer served"
     );
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_connects_and_never_greets_keeps_nobody_from_ending() {
+    let folder = TempDir::new().unwrap();
+    let pem = certify(folder.path());
+    let (mut server, _model) = secured(folder.path()).await;
+    trusting(&server, &pem, true)
+        .get("/readyz")
+        .await
+        .expect(200);
+    let mute = tokio::net::TcpStream::connect(server.address()).await;
+    let _mute = mute.unwrap();
+    // It has been taken before the next one is served.
+    trusting(&server, &pem, true)
+        .get("/readyz")
+        .await
+        .expect(200);
+    let (status, took) = server.terminate(Duration::from_secs(30)).await;
+    assert!(status.success(), "{status}");
+    assert!(took < Duration::from_secs(4), "{took:?}");
+}
