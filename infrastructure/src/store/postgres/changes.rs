@@ -12,7 +12,7 @@ use tidemark_domain::memory::{Kind, Layer, Scope, Source, State, Trust};
 use uuid::Uuid;
 
 use super::rows::{named, owned_as, unexpected};
-use super::transaction::Abort;
+use super::transaction::{Abort, owner_gone};
 use crate::store::changes::{self, ReadChanges};
 
 /// Writers of an owner's memories take turns, so that what they have checked holds until they commit, and numbers become visible in their
@@ -74,7 +74,8 @@ pub(super) struct Change {
 impl Change {
     /// Locks the owner and raises the number of its changes.
     pub(super) async fn begin(tx: &mut PgConnection, owner: Owner) -> Result<Self, sqlx::Error> {
-        let (number, erase_epoch, soonest_expiry) = owned_as(BEGIN, owner).fetch_one(tx).await?;
+        let begun = owned_as(BEGIN, owner).fetch_optional(tx).await?;
+        let (number, erase_epoch, soonest_expiry) = begun.ok_or_else(owner_gone)?;
         Ok(Self {
             number,
             erase_epoch,

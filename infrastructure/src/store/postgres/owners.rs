@@ -7,7 +7,7 @@ use tidemark_application::ports::store::{StoreError, StoreResult};
 use tidemark_domain::ids::{Owner, OwnerId, TenantId, UserName};
 
 use super::rows::owned;
-use super::transaction::Abort;
+use super::transaction::{Abort, owner_gone};
 use super::{PostgresStore, schema};
 
 const FIND: &str = "SELECT owner_id FROM owners WHERE tenant_id = $1 AND name = $2";
@@ -27,8 +27,8 @@ pub(super) const STATEMENTS: &[&str] = &[FIND, MAKE, LOCK, RAISE_EPOCH];
 
 /// Locks the owner.
 pub(super) async fn lock(tx: &mut PgConnection, owner: Owner) -> Result<(), sqlx::Error> {
-    owned(LOCK, owner).fetch_one(tx).await?;
-    Ok(())
+    let locked = owned(LOCK, owner).fetch_optional(tx).await?;
+    locked.map(|_| ()).ok_or_else(owner_gone)
 }
 
 /// Refuses whatever was decided on the owner's messages before now. Locks the owner.
@@ -63,9 +63,7 @@ async fn resolve(
         .bind(user.as_str())
         .execute(&mut *tx)
         .await?;
-    Ok(find(tx, tenant, user)
-        .await?
-        .ok_or(sqlx::Error::RowNotFound)?)
+    Ok(find(tx, tenant, user).await?.ok_or_else(owner_gone)?)
 }
 
 #[async_trait]

@@ -243,6 +243,31 @@ fn is_connection_lost(error: &sqlx::Error) -> bool {
     }
 }
 
+/// What a function on a connection says where it finds no owner.
+#[derive(Debug, thiserror::Error)]
+#[error("the owner is gone")]
+struct OwnerGone;
+
+/// The owner was erased before the owner's row was locked.
+pub(super) fn owner_gone() -> sqlx::Error {
+    sqlx::Error::Decode(Box::new(OwnerGone))
+}
+
+/// How the names end that PostgreSQL gives to references to owners, and to nothing else.
+pub(super) const OWNER_REFERENCE: &str = "_tenant_id_owner_id_fkey";
+
+/// Only an erasure removes an owner. Whatever else is missing where something refers to it should be there.
+fn is_owner_gone(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Decode(source) => source.is::<OwnerGone>(),
+        sqlx::Error::Database(database) => {
+            let reference = database.constraint().unwrap_or_default();
+            database.is_foreign_key_violation() && reference.ends_with(OWNER_REFERENCE)
+        }
+        _ => false,
+    }
+}
+
 fn code(error: &sqlx::Error) -> Option<String> {
     Some(error.as_database_error()?.code()?.into_owned())
 }
@@ -250,9 +275,7 @@ fn code(error: &sqlx::Error) -> Option<String> {
 /// What a failed operation, which has changed nothing, means to its caller.
 fn store_error(error: sqlx::Error) -> StoreError {
     let code = code(&error);
-    // No row where one surely was, or a reference to none: all of them lead to owners at last, and only an erasure removes what is being
-    // referred to.
-    if matches!(error, sqlx::Error::RowNotFound) || code.as_deref() == Some("23503") {
+    if is_owner_gone(&error) {
         return StoreError::OwnerGone;
     }
     let unavailable = match &error {

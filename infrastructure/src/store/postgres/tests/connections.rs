@@ -5,10 +5,11 @@ use std::time::Duration;
 use tidemark_application::ports::owners::OwnerRepository;
 use tidemark_application::ports::sessions::{CreateError, SessionRepository};
 use tidemark_application::ports::store::StoreError;
-use tidemark_domain::ids::{TenantId, UserName};
+use tidemark_domain::ids::{Owner, OwnerId, TenantId, UserName};
 
-use super::super::PostgresStore;
 use super::super::testing::{TestDatabase, owner};
+use super::super::transaction::Abort;
+use super::super::{PostgresStore, changes, owners};
 use super::steps::new_session;
 
 const OPEN_TRANSACTIONS: &str = "
@@ -136,4 +137,53 @@ async fn a_server_that_does_not_answer_is_unreachable() {
         refused,
         Err(super::super::ConnectError::Unreachable(_))
     ));
+}
+
+#[tokio::test]
+async fn whoever_refers_to_an_erased_owner_is_told_so_and_whatever_else_is_missing_is_a_defect() {
+    let database = TestDatabase::create().await;
+    let store = database.store().await;
+    let known = owner(&store, TenantId::DEFAULT).await;
+    let nobody = Owner {
+        id: OwnerId(i64::MAX),
+        ..known
+    };
+    let gone = store.create_session(nobody, new_session(), None).await;
+    assert!(
+        matches!(gone, Err(CreateError::Store(StoreError::OwnerGone))),
+        "{gone:?}"
+    );
+    for locks in [true, false] {
+        let gone = store.database.write(TenantId::DEFAULT, (), move |tx, ()| {
+            Box::pin(async move {
+                if locks {
+                    owners::lock(tx, nobody).await?;
+                } else {
+                    changes::Change::begin(tx, nobody).await?;
+                }
+                Ok::<_, Abort<StoreError>>(())
+            })
+        });
+        let gone = gone.await;
+        assert!(matches!(gone, Err(StoreError::OwnerGone)), "{gone:?}");
+    }
+    // A session that should be there, and a row that should.
+    for statement in [
+        "INSERT INTO jobs (tenant_id, owner_id, session_id, id, kind, state, run_at, created_at)
+         SELECT tenant_id, owner_id, gen_random_uuid(), gen_random_uuid(), 'index', 'pending', now(), now() FROM owners
+         RETURNING 1",
+        "SELECT 1 FROM sessions",
+    ] {
+        let broken = store.database.write(TenantId::DEFAULT, (), move |tx, ()| {
+            Box::pin(async move {
+                sqlx::query(statement).fetch_one(tx).await?;
+                Ok::<_, Abort<StoreError>>(())
+            })
+        });
+        let broken = broken.await;
+        assert!(
+            matches!(broken, Err(StoreError::Corrupt { .. })),
+            "{broken:?}"
+        );
+    }
 }

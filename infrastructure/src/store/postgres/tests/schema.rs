@@ -9,6 +9,7 @@ use tidemark_domain::ids::{ChangeId, TenantId};
 use tidemark_domain::memory::State;
 
 use super::super::testing::{TestDatabase, new_id, now, owner};
+use super::super::transaction::OWNER_REFERENCE;
 use super::super::{
     ConnectError, PostgresStore, SchemaMismatch, changes, edits, embeddings, extraction, fading,
     forget, formers, history, idempotency, jobs, learning, lines, memories, messages, owners,
@@ -302,4 +303,19 @@ async fn no_statistics_are_kept_of_what_people_say() {
         "turns.usage",
     ];
     assert_eq!(kept, harmless);
+}
+
+#[tokio::test]
+async fn references_to_owners_are_told_from_all_others_by_their_names() {
+    let database = TestDatabase::create().await;
+    database.store().await;
+    let references: Vec<(String, bool)> =
+        sqlx::query_as("SELECT conname::text, confrelid = 'owners'::regclass FROM pg_constraint WHERE contype = 'f'")
+            .fetch_all(&mut database.connection().await)
+            .await
+            .unwrap();
+    assert!(references.iter().any(|(_, to_owners)| *to_owners));
+    for (name, to_owners) in references {
+        assert_eq!(name.ends_with(OWNER_REFERENCE), to_owners, "{name}");
+    }
 }
