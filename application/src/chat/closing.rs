@@ -71,7 +71,8 @@ impl Ending {
 /// How far the turn had come.
 #[derive(Clone, Debug)]
 pub(super) struct Remains {
-    pub closer: Closer,
+    /// The last event number that the runner used; none where the runner is gone.
+    pub events_used: Option<i64>,
     pub shown: String,
     pub usage: Option<Usage>,
     pub recalled: Vec<RecalledMemory>,
@@ -153,7 +154,12 @@ impl Closing<'_> {
             .close_turn(
                 key,
                 CloseTurn {
-                    closer: remains.closer,
+                    closer: match remains.events_used {
+                        Some(events_used) => Closer::Runner { events_used },
+                        None => Closer::LeaseLapsed {
+                            last_seq: tail.last().map_or(0, |message| message.seq),
+                        },
+                    },
                     status: ending.status,
                     problem: ending.problem.clone(),
                     messages,

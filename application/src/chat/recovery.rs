@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use super::closing::{Closing, Ending, Remains};
 use super::service::Chat;
 use crate::ports::store::StoreResult;
-use crate::ports::turns::{Closer, TurnKey, TurnWriteError};
+use crate::ports::turns::{TurnKey, TurnWriteError};
 
 /// How many are looked at in one go.
 const BATCH: u32 = 256;
@@ -59,7 +59,7 @@ impl Chat {
             clock: parts.clock.as_ref(),
         };
         let remains = Remains {
-            closer: Closer::LeaseLapsed,
+            events_used: None,
             shown: String::new(),
             usage: turn.usage,
             recalled: turn.recalled,

@@ -18,7 +18,7 @@ use super::service::ChatParts;
 use super::stop::{StopReason, StopSignal, Stopper};
 use crate::ports::store::StoreError;
 use crate::ports::tools::ToolContext;
-use crate::ports::turns::{Closer, Started, TurnKey, TurnRepository, TurnWriteError};
+use crate::ports::turns::{Started, TurnKey, TurnRepository, TurnWriteError};
 
 /// Why a turn has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -126,9 +126,7 @@ pub(super) async fn close_dead(parts: &ChatParts, key: TurnKey) -> Result<(), Tu
         clock: parts.clock.as_ref(),
     };
     let remains = Remains {
-        closer: Closer::Runner {
-            events_used: terminal_seq_after_loss(turn.events_reserved) - 1,
-        },
+        events_used: Some(terminal_seq_after_loss(turn.events_reserved) - 1),
         shown: String::new(),
         usage: None,
         recalled: turn.recalled,
@@ -185,9 +183,7 @@ async fn answer_or_close(
         clock: parts.clock.as_ref(),
     };
     let remains = Remains {
-        closer: Closer::Runner {
-            events_used: publisher.used(),
-        },
+        events_used: Some(publisher.used()),
         shown: progress.shown,
         usage: Some(progress.usage),
         recalled,

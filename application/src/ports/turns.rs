@@ -180,7 +180,11 @@ pub enum Closer {
     },
     /// Anyone, since its lease has lapsed. Checked in the transaction against the database's clock. Its log is lost: the terminal
     /// number is set above all reserved ones.
-    LeaseLapsed,
+    LeaseLapsed {
+        /// Number of the session's last message that the close was decided on; 0 for none. A runner that is late and not gone may have
+        /// written since: then the close is refused as fenced, and has to be decided anew.
+        last_seq: i64,
+    },
 }
 
 /// How a turn ends without an answer.

@@ -107,7 +107,7 @@ pub async fn a_living_lease_protects_its_turn(store: Arc<dyn Store>) {
     let session = w.session().await;
     let started = w.started(session).await;
     assert!(w.store.lapsed_turns(10).await.unwrap().is_empty());
-    let mut close = w.interrupt(vec![w.partial("It")]);
+    let mut close = w.interrupt(1, vec![w.partial("It")]);
     close.jobs = vec![w.new_job(JobKind::Index)];
     let refused = w.store.close_turn(started.key, close).await;
     assert!(matches!(refused, Err(TurnWriteError::Fenced)));
@@ -129,11 +129,14 @@ pub async fn a_lapsed_lease_is_found_until_it_is_prolonged_or_the_turn_ends(stor
 
     w.store.renew_turn(first.key, LONG).await.unwrap();
     assert_eq!(w.store.lapsed_turns(10).await.unwrap(), [second.key]);
-    let refused = w.store.close_turn(first.key, w.interrupt(Vec::new())).await;
+    let refused = w
+        .store
+        .close_turn(first.key, w.interrupt(1, Vec::new()))
+        .await;
     assert!(matches!(refused, Err(TurnWriteError::Fenced)));
 
     w.store
-        .close_turn(second.key, w.interrupt(Vec::new()))
+        .close_turn(second.key, w.interrupt(1, Vec::new()))
         .await
         .unwrap();
     assert!(w.store.lapsed_turns(10).await.unwrap().is_empty());
@@ -147,7 +150,7 @@ pub async fn a_turn_closed_for_its_lapsed_lease_ends_above_every_reserved_number
     let started = w.lapsed(session).await;
     let reserved = EVENT_BLOCK + 136;
     w.store.reserve_events(started.key, reserved).await.unwrap();
-    let close = w.interrupt(Vec::new());
+    let close = w.interrupt(1, Vec::new());
     let closed = w.store.close_turn(started.key, close).await.unwrap();
     assert_eq!(closed.status, TurnStatus::Interrupted);
     assert_eq!(closed.terminal_seq, Some(terminal_seq_after_loss(reserved)));
@@ -181,7 +184,7 @@ pub async fn a_close_that_answers_open_calls_leaves_a_valid_transcript(store: Ar
     let mut messages = results_of_open_calls(&w, session).await;
     assert_eq!(messages.len(), 2);
     messages.push(w.partial("So far"));
-    let close = w.interrupt(messages.clone());
+    let close = w.interrupt(3, messages.clone());
     w.store.close_turn(started.key, close).await.unwrap();
     w.check_transcript(session).await;
     let ids: Vec<_> = w.history(session).await[3..].iter().map(|m| m.id).collect();
@@ -190,12 +193,31 @@ pub async fn a_close_that_answers_open_calls_leaves_a_valid_transcript(store: Ar
     w.check_transcript(session).await;
 }
 
+pub async fn a_close_that_was_decided_before_the_late_runner_wrote_is_refused(
+    store: Arc<dyn Store>,
+) {
+    let w = World::new(store).await;
+    let session = w.session().await;
+    let started = w.lapsed(session).await;
+    let calls = vec![w.calling(&["a", "b"])];
+    let write = |messages| w.store.append_step(started.key, messages, w.now());
+    write(calls).await.unwrap();
+    let stale = w.interrupt(2, results_of_open_calls(&w, session).await);
+    write(vec![w.result("a")]).await.unwrap();
+    let refused = w.store.close_turn(started.key, stale).await;
+    assert!(matches!(refused, Err(TurnWriteError::Fenced)));
+    let anew = w.interrupt(3, results_of_open_calls(&w, session).await);
+    w.store.close_turn(started.key, anew).await.unwrap();
+    assert_eq!(w.history(session).await.len(), 4);
+    w.check_transcript(session).await;
+}
+
 pub async fn of_many_who_find_a_lapsed_lease_one_closes_the_turn(store: Arc<dyn Store>) {
     let w = World::new(store).await;
     let session = w.session().await;
     let started = w.lapsed(session).await;
     let closed = futures::future::join_all((0..8).map(|_| {
-        let close = w.interrupt(vec![w.partial("It")]);
+        let close = w.interrupt(1, vec![w.partial("It")]);
         w.store.close_turn(started.key, close)
     }))
     .await;

@@ -187,7 +187,7 @@ pub async fn after_a_commit_nothing_else_may_write_to_the_turn(store: Arc<dyn St
         w.store.commit_turn(key, again).await.map(drop),
         w.store.close_turn(key, close).await.map(drop),
         w.store
-            .close_turn(key, w.interrupt(Vec::new()))
+            .close_turn(key, w.interrupt(1, Vec::new()))
             .await
             .map(drop),
         w.store

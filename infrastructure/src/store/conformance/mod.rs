@@ -175,6 +175,7 @@ macro_rules! conformance {
                 a_lapsed_lease_is_found_until_it_is_prolonged_or_the_turn_ends
                 a_turn_closed_for_its_lapsed_lease_ends_above_every_reserved_number
                 a_close_that_answers_open_calls_leaves_a_valid_transcript
+                a_close_that_was_decided_before_the_late_runner_wrote_is_refused
                 of_many_who_find_a_lapsed_lease_one_closes_the_turn
                 a_replacement_removes_the_turn_and_what_came_after_it
                 a_replacement_withdraws_what_was_learned_from_the_branch_alone

@@ -140,9 +140,9 @@ impl Fixture {
         }
     }
 
-    fn interrupted(&self) -> CloseTurn {
+    fn interrupted(&self, last_seq: i64) -> CloseTurn {
         CloseTurn {
-            closer: Closer::LeaseLapsed,
+            closer: Closer::LeaseLapsed { last_seq },
             status: TurnStatus::Interrupted,
             problem: None,
             messages: Vec::new(),

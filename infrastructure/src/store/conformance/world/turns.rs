@@ -166,10 +166,14 @@ impl World {
         }
     }
 
-    /// What whoever finds a lapsed lease does.
-    pub(in crate::store::conformance) fn interrupt(&self, messages: Vec<NewMessage>) -> CloseTurn {
+    /// What whoever finds a lapsed lease does, having seen the session up to this message.
+    pub(in crate::store::conformance) fn interrupt(
+        &self,
+        last_seq: i64,
+        messages: Vec<NewMessage>,
+    ) -> CloseTurn {
         CloseTurn {
-            closer: Closer::LeaseLapsed,
+            closer: Closer::LeaseLapsed { last_seq },
             ..self.close_with(TurnStatus::Interrupted, messages)
         }
     }

@@ -95,8 +95,10 @@ pub(super) async fn close(
     let locked = write::lock(tx, key).await?;
     let terminal_seq = match close.closer {
         Closer::Runner { events_used } => terminal_seq_after(events_used),
-        Closer::LeaseLapsed if locked.lapsed => terminal_seq_after_loss(locked.events_reserved),
-        Closer::LeaseLapsed => return Err(Abort::Decided(TurnWriteError::Fenced)),
+        Closer::LeaseLapsed { last_seq } if locked.lapsed && locked.last_seq == last_seq => {
+            terminal_seq_after_loss(locked.events_reserved)
+        }
+        Closer::LeaseLapsed { .. } => return Err(Abort::Decided(TurnWriteError::Fenced)),
     };
     let turn = end(
         tx,

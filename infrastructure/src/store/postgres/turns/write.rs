@@ -23,9 +23,9 @@ WHERE tenant_id = $1 AND owner_id = $2 AND session_id = $3 AND id = $4 AND fence
 /// Locks the session and then the turn, whose newest version is checked once it is locked.
 const LOCK: &str = "
 WITH held AS (
-    SELECT s.id FROM sessions s WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.id = $3 FOR UPDATE
+    SELECT s.id, s.message_count FROM sessions s WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.id = $3 FOR UPDATE
 )
-SELECT t.events_reserved, t.lease_until <= clock_timestamp()
+SELECT t.events_reserved, t.lease_until <= clock_timestamp(), h.message_count
 FROM held h JOIN turns t ON t.session_id = h.id
 WHERE t.tenant_id = $1 AND t.owner_id = $2 AND t.id = $4 AND t.fence = $5 AND t.status IN ('running', 'awaiting_approval')
 FOR UPDATE OF t";
@@ -37,6 +37,8 @@ pub(super) const STATEMENTS: &[&str] = &[RENEW, RESERVE, LOCK];
 pub(super) struct LockedTurn {
     pub(super) events_reserved: i64,
     pub(super) lapsed: bool,
+    /// Number of the session's last message.
+    pub(super) last_seq: i64,
 }
 
 /// Locks a turn for the holder of a key.
@@ -44,16 +46,17 @@ pub(super) async fn lock(
     tx: &mut PgConnection,
     key: TurnKey,
 ) -> Result<LockedTurn, Abort<TurnWriteError>> {
-    let row: Option<(i64, bool)> = owned_as(LOCK, key.owner)
+    let row: Option<(i64, bool, i64)> = owned_as(LOCK, key.owner)
         .bind(key.session_id.0)
         .bind(key.turn_id.0)
         .bind(key.fence)
         .fetch_optional(tx)
         .await?;
-    let (events_reserved, lapsed) = row.ok_or(Abort::Decided(TurnWriteError::Fenced))?;
+    let (events_reserved, lapsed, last_seq) = row.ok_or(Abort::Decided(TurnWriteError::Fenced))?;
     Ok(LockedTurn {
         events_reserved,
         lapsed,
+        last_seq,
     })
 }
 

@@ -101,7 +101,7 @@ async fn a_restart_voids_the_leases_of_turns_and_jobs_at_once() {
     assert!(fixture.store.lapsed_turns(10).await.unwrap().is_empty());
     let refused = fixture
         .store
-        .close_turn(running.key, fixture.interrupted())
+        .close_turn(running.key, fixture.interrupted(3))
         .await;
     assert!(matches!(refused, Err(TurnWriteError::Fenced)));
 
@@ -110,7 +110,7 @@ async fn a_restart_voids_the_leases_of_turns_and_jobs_at_once() {
     assert_eq!(fixture.store.lapsed_turns(10).await.unwrap(), [running.key]);
     let closed = fixture
         .store
-        .close_turn(running.key, fixture.interrupted())
+        .close_turn(running.key, fixture.interrupted(3))
         .await
         .unwrap();
     assert_eq!(

@@ -15,7 +15,8 @@ use crate::store::sqlite::statements::{database_now, statements};
 use crate::store::sqlite::{jobs, messages};
 
 statements! {
-    LAPSED = concat!("SELECT events_reserved FROM turns WHERE ", fenced!(), " AND lease_until <= ", database_now!());
+    LAPSED = concat!("SELECT events_reserved FROM turns WHERE ", fenced!(), " AND lease_until <= ", database_now!(), " \
+         AND (SELECT s.message_count FROM sessions s WHERE s.tenant_id = ?1 AND s.owner_id = ?2 AND s.id = ?4) = ?6");
     CLOSE = concat!(
         "UPDATE turns SET status = ?6, terminal_seq = ?7, text = ?8, message_id = ?9, usage = ?10, recalled = ", kept_sql!("?11"), ", \
              problem = ?12, ended_at = ?13, lease_until = 0 \
@@ -30,8 +31,9 @@ async fn terminal_seq(
 ) -> Result<i64, TurnWriteError> {
     match closer {
         Closer::Runner { events_used } => Ok(terminal_seq_after(events_used)),
-        Closer::LeaseLapsed => {
+        Closer::LeaseLapsed { last_seq } => {
             let row = keyed(LAPSED, key)
+                .bind(last_seq)
                 .fetch_optional(connection)
                 .await
                 .map_err(store_error)?
