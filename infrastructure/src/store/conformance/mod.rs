@@ -140,7 +140,7 @@ macro_rules! conformance {
                 an_owners_bound_holds_against_many_sessions_at_once
                 who_does_not_want_to_wait_is_refused_while_a_turn_is_open
                 turns_of_a_session_start_one_after_another_in_their_order
-                turns_accepted_at_one_time_start_in_the_order_of_their_ids
+                turns_start_in_the_order_of_their_acceptance_whatever_the_clocks_say
                 a_start_takes_fence_and_numbers_and_stores_the_question
                 of_many_starters_at_once_one_starts_one_turn
                 sessions_with_a_waiting_turn_and_none_running_are_found

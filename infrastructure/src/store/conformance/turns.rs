@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chrono::TimeDelta;
 use futures::future::join_all;
 use tidemark_application::ports::sessions::NewSession;
 use tidemark_application::ports::store::Store;
@@ -298,22 +299,23 @@ pub async fn turns_of_a_session_start_one_after_another_in_their_order(store: Ar
     w.check_transcript(session).await;
 }
 
-pub async fn turns_accepted_at_one_time_start_in_the_order_of_their_ids(store: Arc<dyn Store>) {
+pub async fn turns_start_in_the_order_of_their_acceptance_whatever_the_clocks_say(
+    store: Arc<dyn Store>,
+) {
     let w = World::new(store).await;
     let session = w.session().await;
     let now = w.now();
-    let mut turns: Vec<_> = (0..3)
-        .map(|_| AcceptTurn {
-            now,
-            ..w.turn(session)
-        })
-        .collect();
+    // Accepted by processes whose clocks differ, two of them at one time and with the later id first.
+    let mut turns = [-3_600, 0, 0, 3_600].map(|ahead| AcceptTurn {
+        now: now + TimeDelta::seconds(ahead),
+        ..w.turn(session)
+    });
     turns.reverse();
-    let ids = sorted(turns.iter().map(|t| t.id));
+    let mut accepted = Vec::new();
     for turn in turns {
-        w.store.accept_turn(turn).await.unwrap();
+        accepted.push(w.store.accept_turn(turn).await.unwrap().turn.id);
     }
-    for id in ids {
+    for id in accepted {
         let started = w.start(session).await.unwrap();
         assert_eq!(started.turn.id, id);
         w.store.commit_turn(started.key, w.commit()).await.unwrap();

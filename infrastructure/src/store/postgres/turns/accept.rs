@@ -14,7 +14,8 @@ use super::super::sessions;
 use super::super::transaction::Abort;
 use super::{find, replace};
 
-/// Stores the turn and tells what was open before it.
+/// Stores the turn and tells what was open before it. It waits behind every turn of the session that was accepted before, whatever the clocks of the
+/// processes say that accepted them.
 const INSERT: &str = concat!(
     "WITH open AS (
         SELECT count(*) AS of_owner, count(*) FILTER (WHERE session_id = $4) AS of_session,
@@ -23,7 +24,9 @@ const INSERT: &str = concat!(
         WHERE tenant_id = $1 AND owner_id = $2 AND status IN ('queued', 'running', 'awaiting_approval')
      ), stored AS (
         INSERT INTO turns (tenant_id, owner_id, id, session_id, status, input, memory, created_at, options)
-        VALUES ($1, $2, $3, $4, 'queued', $5, $6, $7, $8)
+        SELECT $1, $2, $3, $4, 'queued', $5, $6, greatest($7, max(q.created_at) + interval '1 microsecond'), $8
+        FROM turns q
+        WHERE q.tenant_id = $1 AND q.owner_id = $2 AND q.session_id = $4 AND q.status = 'queued'
         RETURNING *
      )
      SELECT o.of_owner, o.of_session, o.queued, ",

@@ -27,9 +27,12 @@ statements! {
          + (SELECT count(*) FROM turns INDEXED BY turns_running \
              WHERE tenant_id = ?1 AND owner_id = ?2 AND status IN ('running', 'awaiting_approval')) \
              AS of_owner";
+    // Behind every turn of the session that was accepted before, for the clock may have been set back since.
     ADD = concat!(
         "INSERT INTO turns (tenant_id, owner_id, id, session_id, status, input, memory, created_at, options) \
-         VALUES (?1, ?2, ?3, ?4, 'queued', ?5, ?6, ?7, ?8) RETURNING ", turn_columns!());
+         VALUES (?1, ?2, ?3, ?4, 'queued', ?5, ?6, \
+             max(?7, coalesce((SELECT max(q.created_at) + 1 FROM turns q WHERE q.tenant_id = ?1 AND q.owner_id = ?2 \
+                 AND q.session_id = ?4 AND q.status = 'queued'), ?7)), ?8) RETURNING ", turn_columns!());
     BEFORE =
         "SELECT count(*) AS open FROM turns WHERE tenant_id = ?1 AND owner_id = ?2 AND session_id = ?3 AND id <> ?4 \
          AND (status IN ('running', 'awaiting_approval') OR (status = 'queued' AND (created_at, id) < (?5, ?4)))";
