@@ -31,7 +31,7 @@ pub enum Frame {
     Event(LoggedEvent),
     /// In place of events that are gone.
     Snapshot {
-        /// Its number; above the cursor, below the terminal event.
+        /// Its number; below the terminal event, and above the cursor unless that was none that a follower can have been told.
         seq: i64,
         /// What was shown of the answer so far.
         text: String,
@@ -262,17 +262,22 @@ impl Follower {
         if !self.placed
             && let Some((seq, text)) = self.shown_so_far().await
         {
-            self.placed = true;
             // It was opened, or has come up to the cursor, since it was read.
             if seq >= self.cursor {
+                self.placed = true;
                 return Ok(Vec::new());
             }
-            self.cursor = seq;
-            return Ok(vec![Frame::Snapshot {
-                seq,
-                text,
-                status: turn.status,
-            }]);
+            // What was never reserved nobody was told. Anything else was told by a replica that is ahead of what has come here: a snapshot of
+            // less would take back what the follower knows, so it waits until that comes, or the end.
+            if self.cursor > turn.events_reserved {
+                self.placed = true;
+                self.cursor = seq;
+                return Ok(vec![Frame::Snapshot {
+                    seq,
+                    text,
+                    status: turn.status,
+                }]);
+            }
         }
         let patience = self.patience();
         self.events.changed(self.turn, patience).await;

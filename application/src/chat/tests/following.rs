@@ -177,6 +177,23 @@ async fn a_position_that_the_log_of_a_running_turn_does_not_know_gets_a_snapshot
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_position_that_was_told_elsewhere_is_waited_for_where_the_log_is_behind() {
+    let reads = vec![
+        LogRead::Unknown,
+        LogRead::Events(vec![says(2, "it is ")]),
+        LogRead::Quiet,
+        LogRead::Events(vec![says(4, "!")]),
+    ];
+    // The row has reserved 4: somebody may well have been told 3.
+    let frames = follower(&turns(None), reads, 3)
+        .next()
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(frames, [Frame::Event(says(4, "!"))]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_log_that_opens_between_two_looks_is_followed_without_a_snapshot() {
     let reads = vec![
         LogRead::Unknown,
