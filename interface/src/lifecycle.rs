@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper_util::server::graceful::GracefulShutdown;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -54,14 +54,28 @@ pub enum StartError {
 ///
 /// # Errors
 /// When it may not be used or cannot be had.
-pub async fn bind(settings: &Settings) -> Result<TcpListener, StartError> {
+pub fn bind(settings: &Settings) -> Result<TcpListener, StartError> {
     let address = settings.server.listen;
     if !address.ip().to_canonical().is_loopback() {
         return Err(StartError::NotLoopback(address));
     }
-    TcpListener::bind(address)
-        .await
-        .map_err(|source| StartError::Bind { address, source })
+    listen(address).map_err(|source| StartError::Bind { address, source })
+}
+
+/// Connections that wait to be accepted. Thousands of readers may come back within a second, of a replica that went away; the system bounds it
+/// further.
+const BACKLOG: u32 = 4_096;
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // As `TcpListener::bind` does: a server that was restarted finds its port again.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Serves until SIGTERM or SIGINT; then drains and closes. A second signal ends the process at once.

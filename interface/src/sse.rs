@@ -14,6 +14,7 @@ use bytes::Bytes;
 use futures::StreamExt;
 use tidemark_application::chat::follow::{Follow, FollowError, Follower, Frame};
 use tidemark_domain::ids::{Owner, TurnId};
+use tidemark_domain::turn::Turn;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::app::App;
@@ -100,8 +101,36 @@ pub async fn stream(
     place: Place,
     reasoning: bool,
 ) -> Result<Response, Problem> {
-    let Place { turn, after, .. } = place;
-    let follow = app.chat.follow(owner, turn, after).await;
+    let follow = app.chat.follow(owner, place.turn, place.after).await;
+    followed(app, place, reasoning, follow)
+}
+
+/// Streams a turn that has just been accepted, from its start.
+///
+/// # Errors
+/// None where it was accepted just now; see [`stream`].
+pub fn stream_accepted(
+    app: &App,
+    owner: Owner,
+    turn: Turn,
+    said_in: &'static str,
+    reasoning: bool,
+) -> Result<Response, Problem> {
+    let place = Place {
+        turn: turn.id,
+        after: 0,
+        said_in,
+    };
+    followed(app, place, reasoning, app.chat.follow_from(owner, turn, 0))
+}
+
+fn followed(
+    app: &App,
+    place: Place,
+    reasoning: bool,
+    follow: Result<Follow, FollowError>,
+) -> Result<Response, Problem> {
+    let turn = place.turn;
     let follow = follow.map_err(|error| match error {
         FollowError::BeyondEnd => {
             Problem::from(error).field(place.said_in, "lies beyond the end of the turn")

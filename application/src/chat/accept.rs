@@ -1,6 +1,5 @@
 //! Accepting a turn: stored first, then run in a task of its own. A client that leaves changes nothing.
 
-use tidemark_domain::event::TurnEvent;
 use tidemark_domain::ids::{Owner, SessionId, TurnId};
 use tidemark_domain::session::MemoryMode;
 use tidemark_domain::turn::{TurnOptions, TurnStatus};
@@ -8,7 +7,7 @@ use tidemark_domain::turn::{TurnOptions, TurnStatus};
 use super::service::Chat;
 use crate::ports::sessions::NewSession;
 use crate::ports::store::Idempotency;
-use crate::ports::turns::{AcceptError, AcceptTurn, Accepted, TurnSession};
+use crate::ports::turns::{AcceptError, AcceptTurn, Accepted, StartTurn, TurnSession};
 
 /// What somebody says (A19).
 #[derive(Clone, Debug)]
@@ -68,40 +67,48 @@ impl Chat {
             }),
         };
         let id = parts.ids.turn();
-        if let Some(session) = inbound.session {
-            self.expect(owner, session, id);
-        }
-        let accepted = parts
-            .store
-            .accept_turn(AcceptTurn {
-                owner,
-                id,
-                session,
-                input: inbound.message,
-                memory: inbound.memory,
-                options: inbound.options,
-                reject_if_busy: inbound.reject_if_busy,
-                replaces: inbound.replaces,
-                admit: !self.is_closing() && !self.is_full(),
-                max_queued: parts.settings.max_queued,
-                max_open_per_owner: parts.settings.max_open_per_owner,
-                idempotency: inbound.idempotency,
-                now,
-            })
-            .await
-            .map_err(|error| self.refused(error))?;
-        let turn = &accepted.turn;
-        if turn.status == TurnStatus::Queued {
-            let start = TurnEvent::Start {
-                session_id: turn.session_id,
-                queued: accepted.waits,
-            };
-            if let Err(error) = parts.events.open(turn.id, start).await {
-                tracing::warn!(%error, "the live log is down; followers will read the stored turn");
+        let session_id = match &session {
+            TurnSession::Existing(id) => *id,
+            TurnSession::New(new) => new.id,
+        };
+        let mut turn = AcceptTurn {
+            owner,
+            id,
+            session,
+            input: inbound.message,
+            memory: inbound.memory,
+            options: inbound.options,
+            reject_if_busy: inbound.reject_if_busy,
+            replaces: inbound.replaces,
+            admit: !self.is_closing() && !self.is_full(),
+            max_queued: parts.settings.max_queued,
+            max_open_per_owner: parts.settings.max_open_per_owner,
+            idempotency: inbound.idempotency,
+            start: None,
+            now,
+        };
+        let lane = if turn.admit {
+            self.take_lane(owner, session_id)
+        } else {
+            None
+        };
+        let Some(lane) = lane else {
+            self.expect(owner, session_id, id);
+            let accepted = parts.store.accept_turn(turn).await;
+            let accepted = accepted.map_err(|error| self.refused(error))?;
+            if accepted.turn.status == TurnStatus::Queued {
+                self.open_log(&accepted).await;
+                self.kick_for(owner, accepted.turn.session_id, accepted.turn.id);
             }
-            self.kick_for(owner, turn.session_id, turn.id);
-        }
-        Ok(accepted)
+            return Ok(accepted);
+        };
+        turn.start = Some(StartTurn {
+            message: parts.ids.message(),
+            lease: parts.settings.lease,
+            event_block: parts.settings.event_block,
+        });
+        let accepted = self.accept_and_run(lane, turn).await;
+        accepted.map_err(|error| self.refused(error))
     }
 
     /// Why nothing new is admitted is known here alone.

@@ -12,6 +12,7 @@ use tidemark_domain::tool::ToolSpec;
 use tidemark_domain::window::{self, Budget, TokenCounter, Window};
 
 use crate::memory::recall::{Recall, RecallOutcome, RecallRequest};
+use crate::ports::context::{ContextWanted, RecallBase};
 use crate::ports::model::{ModelRequest, PromptMessage, tool_tokens};
 use crate::ports::store::{Store, StoreResult};
 use crate::ports::turns::Started;
@@ -87,9 +88,10 @@ impl Context<'_> {
     pub async fn prepare(self, started: &Started) -> StoreResult<Prepared> {
         let language = Language::detect(&started.message.content);
         let budget = self.budget(language);
-        let window = self.window(started, &budget).await?;
+        let (history, base) = self.read(started).await;
+        let window = self.window(started, &budget, history).await?;
         log_window(&window);
-        let recalled = self.recalled(started, &window, &budget).await;
+        let recalled = self.recalled(started, &window, &budget, base).await;
         let (memories, abstained) = self.choose(&recalled, &budget);
         let request = ModelRequest {
             messages: self.messages(&window, &memories, language),
@@ -132,20 +134,49 @@ impl Context<'_> {
         budget
     }
 
-    /// Reads history from the newest back, only as far as the window can show.
-    async fn window(&self, started: &Started, budget: &Budget) -> StoreResult<Window> {
+    /// Reads at once what is nearly always enough. If that fails, or takes longer than recall may, each part is read by whoever needs it: one that
+    /// cannot be read does not take the others with it.
+    async fn read(&self, started: &Started) -> (Option<Vec<Message>>, Option<RecallBase>) {
+        let recalls = started.turn.memory.recalls();
+        // The session's first message is the turn's own.
+        let alone = (started.session.message_count == 1).then(|| vec![started.message.clone()]);
+        let wanted = ContextWanted {
+            session: started.key.session_id,
+            messages: if alone.is_some() { 0 } else { HISTORY_PAGE },
+            recall: recalls.then(|| self.recall.wanted()),
+        };
+        if alone.is_some() && !recalls {
+            return (alone, None);
+        }
+        let limit = self.recall.settings().timeout;
+        let read = self.store.turn_context(started.key.owner, wanted);
+        match tokio::time::timeout(limit, read).await {
+            Ok(Ok(read)) => (alone.or(Some(read.messages)), read.recall),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "a turn's context could not be read at once");
+                (alone, None)
+            }
+            Err(_) => (alone, None),
+        }
+    }
+
+    /// History from the newest back, only as far as the window can show; `newest` is what was read of it.
+    async fn window(
+        &self,
+        started: &Started,
+        budget: &Budget,
+        mut newest: Option<Vec<Message>>,
+    ) -> StoreResult<Window> {
         let mut history: Vec<Message> = Vec::new();
         loop {
             let before = history.first().map(|m| m.seq);
-            let page = self
-                .store
-                .history(
-                    started.key.owner,
-                    started.key.session_id,
-                    before,
-                    HISTORY_PAGE,
-                )
-                .await?;
+            let (owner, session) = (started.key.owner, started.key.session_id);
+            let page = if let Some(page) = newest.take() {
+                page
+            } else {
+                let page = self.store.history(owner, session, before, HISTORY_PAGE);
+                page.await?
+            };
             let complete = page.len() < HISTORY_PAGE as usize;
             history.splice(0..0, page);
             let window = window::select(&history, budget, self.counter);
@@ -156,7 +187,13 @@ impl Context<'_> {
     }
 
     /// Asks memory, within its time.
-    async fn recalled(&self, started: &Started, window: &Window, budget: &Budget) -> Recalled {
+    async fn recalled(
+        &self,
+        started: &Started,
+        window: &Window,
+        budget: &Budget,
+        base: Option<RecallBase>,
+    ) -> Recalled {
         if !started.turn.memory.recalls() {
             return Recalled::default();
         }
@@ -179,7 +216,7 @@ impl Context<'_> {
         let profile_budget = (budget.recall as f64 * PROFILE_SHARE) as usize;
         let asked = self
             .recall
-            .for_turn(started.key.owner, request, profile_budget);
+            .for_turn(started.key.owner, request, profile_budget, base);
         let mut recalled = Recalled::default();
         match tokio::time::timeout(self.recall.settings().timeout, asked).await {
             Ok(Ok(found)) => {

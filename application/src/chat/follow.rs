@@ -90,7 +90,14 @@ impl Chat {
         after: i64,
     ) -> Result<Follow, FollowError> {
         let turn = self.parts.store.turn(owner, id).await?;
-        let turn = turn.ok_or(FollowError::NotFound)?;
+        self.follow_from(owner, turn.ok_or(FollowError::NotFound)?, after)
+    }
+
+    /// The same for a turn that has just been read.
+    ///
+    /// # Errors
+    /// When there is no such place in it.
+    pub fn follow_from(&self, owner: Owner, turn: Turn, after: i64) -> Result<Follow, FollowError> {
         if let Some(end) = turn.terminal_seq {
             if after > end {
                 return Err(FollowError::BeyondEnd);
@@ -103,7 +110,7 @@ impl Chat {
             Arc::clone(&self.parts.store) as Arc<dyn TurnRepository>,
             Arc::clone(&self.parts.events),
             owner,
-            id,
+            turn.id,
             after,
         );
         if turn.status.is_terminal() {

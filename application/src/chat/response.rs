@@ -17,7 +17,9 @@ use super::publisher::Publisher;
 use crate::ports::ids::Ids;
 use crate::ports::jobs::{JobKind, NewJob};
 use crate::ports::store::StoreError;
-use crate::ports::turns::{CommitTurn, NewMessage, TurnKey, TurnRepository, TurnWriteError};
+use crate::ports::turns::{
+    CommitTurn, Committed, NewMessage, TurnKey, TurnRepository, TurnWriteError,
+};
 
 /// What the response stage knows of the turn besides the model's answer.
 #[derive(Clone)]
@@ -64,6 +66,8 @@ pub struct ProcessResult {
     pub turn: Turn,
     /// The terminal event went out: nobody else is to send it (A9).
     pub outbound_sent: bool,
+    /// Another turn of the session may wait.
+    pub may_wait: bool,
 }
 
 /// The answer was not committed; the caller closes the turn and tells the failure (A18).
@@ -100,12 +104,13 @@ pub async fn finalize(
         jobs: derived_work(context, &result),
         now: context.clock.now(),
     };
-    let turn = save(context, commit).await?;
+    let Committed { turn, may_wait } = save(context, commit).await?;
     context.work.notify_one();
     let outbound_sent = publisher.finish(&turn).await;
     Ok(ProcessResult {
         turn,
         outbound_sent,
+        may_wait,
     })
 }
 
@@ -162,12 +167,16 @@ fn derived_work(context: &ResponseContext, result: &InferenceResult) -> Vec<NewJ
 }
 
 /// Commits; when the outcome is unknown or the store is away for a moment, reads the turn and tries again.
-async fn save(context: &ResponseContext, commit: CommitTurn) -> Result<Turn, TurnWriteError> {
+async fn save(context: &ResponseContext, commit: CommitTurn) -> Result<Committed, TurnWriteError> {
     const TRIES: u32 = 5;
     let mut pause = Duration::from_millis(50);
     for _ in 1..TRIES {
-        match context.store.commit_turn(context.key, commit.clone()).await {
-            Ok(turn) => return Ok(turn),
+        match context
+            .store
+            .commit_and_look(context.key, commit.clone())
+            .await
+        {
+            Ok(committed) => return Ok(committed),
             Err(TurnWriteError::Store(
                 error @ (StoreError::OutcomeUnknown(_) | StoreError::Unavailable(_)),
             )) => {
@@ -178,21 +187,26 @@ async fn save(context: &ResponseContext, commit: CommitTurn) -> Result<Turn, Tur
         }
         tokio::time::sleep(pause).await;
         pause *= 2;
-        if let Ok(turn) = committed(context).await {
-            return Ok(turn);
+        if let Ok(committed) = committed(context).await {
+            return Ok(committed);
         }
     }
-    match context.store.commit_turn(context.key, commit).await {
+    match context.store.commit_and_look(context.key, commit).await {
         Err(TurnWriteError::Fenced) => committed(context).await,
         outcome => outcome,
     }
 }
 
 /// The turn, if an earlier try of this runner did commit it.
-async fn committed(context: &ResponseContext) -> Result<Turn, TurnWriteError> {
+async fn committed(context: &ResponseContext) -> Result<Committed, TurnWriteError> {
     let key = context.key;
     match context.store.turn(key.owner, key.turn_id).await? {
-        Some(turn) if turn.status == TurnStatus::Completed && turn.fence == key.fence => Ok(turn),
+        Some(turn) if turn.status == TurnStatus::Completed && turn.fence == key.fence => {
+            Ok(Committed {
+                turn,
+                may_wait: true,
+            })
+        }
         _ => Err(TurnWriteError::Fenced),
     }
 }

@@ -70,13 +70,14 @@ impl RunError {
 }
 
 /// Runs a started turn to its end; its span is handed to `continue_trace` before it begins. Never fails: whatever happens is told by the turn itself.
+/// Whether another turn of the session may wait.
 pub(super) async fn run(
     parts: &Arc<ChatParts>,
     started: Started,
     stopper: Stopper,
     stop: StopSignal,
     continue_trace: impl FnOnce(&tracing::Span),
-) {
+) -> bool {
     let span = tracing::info_span!(
         "turn",
         turn = %started.key.turn_id,
@@ -91,7 +92,7 @@ pub(super) async fn run(
         let limit = limit_time(parts.settings.max_duration, stopper);
         let _limit = AbortOnDrop(tokio::spawn(limit));
         let began = tokio::time::Instant::now();
-        let status = answer_or_close(parts, &started, stop).await;
+        let (status, may_wait) = answer_or_close(parts, &started, stop).await;
         if status.is_none() {
             parts.events.resign(started.key.turn_id).await;
         }
@@ -100,9 +101,10 @@ pub(super) async fn run(
         counter!("tidemark_turns_total", "status" => name).increment(1);
         histogram!("tidemark_turn_seconds").record(began.elapsed().as_secs_f64());
         tracing::info!(status = name, "turn ended");
+        may_wait
     }
     .instrument(span)
-    .await;
+    .await
 }
 
 /// Ends a task with its owner, also when that panics: a lease that is kept for a dead turn would hold its session for ever.
@@ -138,12 +140,12 @@ pub(super) async fn close_dead(parts: &ChatParts, key: TurnKey) -> Result<(), Tu
     Ok(())
 }
 
-/// The turn's status as stored, or none when it was taken from this runner.
+/// The turn's status as stored, or none when it was taken from this runner; and whether another turn of the session may wait.
 async fn answer_or_close(
     parts: &Arc<ChatParts>,
     started: &Started,
     mut stop: StopSignal,
-) -> Option<TurnStatus> {
+) -> (Option<TurnStatus>, bool) {
     let mut publisher = Publisher::new(
         Arc::clone(&parts.events),
         Arc::clone(&parts.store) as Arc<dyn TurnRepository>,
@@ -168,14 +170,16 @@ async fn answer_or_close(
                 outbound_sent = result.outbound_sent,
                 "answer committed and told"
             );
-            return Some(result.turn.status);
+            return (Some(result.turn.status), result.may_wait);
         }
         Err(error) => error,
     };
     if stop.reason() == Some(StopReason::LeaseLost) {
-        return None;
+        return (None, true);
     }
-    let ending = error.ending()?;
+    let Some(ending) = error.ending() else {
+        return (None, true);
+    };
     tracing::warn!(%error, status = ending.status.as_str(), "the turn has no answer");
     let closing = Closing {
         store: parts.store.as_ref(),
@@ -189,7 +193,7 @@ async fn answer_or_close(
         recalled,
         teaches: started.turn.memory.learns(),
     };
-    match closing.close(started.key, ending, remains).await {
+    let status = match closing.close(started.key, ending, remains).await {
         Ok(turn) => {
             parts.work.notify_one();
             publisher.finish(&turn).await;
@@ -199,7 +203,8 @@ async fn answer_or_close(
             tracing::warn!(%error, "the turn could not be closed here; it is closed when its lease has lapsed");
             None
         }
-    }
+    };
+    (status, true)
 }
 
 /// The three stages (A1).

@@ -9,8 +9,10 @@ use std::time::Duration;
 use metrics::gauge;
 use tidemark_domain::event::TurnEvent;
 use tidemark_domain::ids::{Owner, SessionId, TurnId};
-use tokio::sync::{Notify, Semaphore};
+use tidemark_domain::turn::TurnStatus;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 use super::runner;
 use super::stop::{self, StopReason, Stopper};
@@ -19,8 +21,9 @@ use crate::ports::clock::Clock;
 use crate::ports::events::EventLog;
 use crate::ports::ids::Ids;
 use crate::ports::model::ChatModel;
-use crate::ports::store::Store;
+use crate::ports::store::{Store, StoreError};
 use crate::ports::trace::{NoTraces, Traces};
+use crate::ports::turns::{AcceptError, AcceptTurn, Accepted, Started};
 use crate::settings::{PromptSettings, TurnSettings};
 use crate::tools::Toolbox;
 
@@ -79,6 +82,13 @@ impl Lane {
             self.callers.pop_first();
         }
     }
+}
+
+/// A session's lane that was taken for a turn which is about to be accepted, and the right to run it.
+pub(super) struct TakenLane {
+    owner: Owner,
+    session: SessionId,
+    permit: OwnedSemaphorePermit,
 }
 
 /// Chat. Cheap to clone.
@@ -179,6 +189,91 @@ impl Chat {
         }
     }
 
+    /// Takes the session's lane and the right to run a turn, for a turn that is about to be accepted. None if it is in use, or as many turns
+    /// run as may: then the turn is to wait for its start.
+    pub(super) fn take_lane(&self, owner: Owner, session: SessionId) -> Option<TakenLane> {
+        if self.is_closing() {
+            return None;
+        }
+        let permit = Arc::clone(&self.running).try_acquire_owned().ok()?;
+        let mut lanes = self.lanes();
+        let Entry::Vacant(place) = lanes.entry((owner, session)) else {
+            return None;
+        };
+        place.insert(Lane::default());
+        Some(TakenLane {
+            owner,
+            session,
+            permit,
+        })
+    }
+
+    /// Accepts a turn and, unless it has to wait, runs it, in a task of its own. The outcome of the acceptance.
+    pub(super) async fn accept_and_run(
+        &self,
+        lane: TakenLane,
+        turn: AcceptTurn,
+    ) -> Result<Accepted, AcceptError> {
+        let (told, outcome) = oneshot::channel();
+        let (chat, caller) = (self.clone(), self.traces.current());
+        let span = tracing::Span::current();
+        self.tasks.spawn(async move {
+            let TakenLane {
+                owner,
+                session,
+                permit,
+            } = lane;
+            let accept = chat.parts.store.accept_turn(turn);
+            let mut accepted = accept.instrument(span).await;
+            let (mut started, mut queued) = (None, None);
+            if let Ok(accepted) = &mut accepted {
+                started = accepted.started.take();
+                let turn = &accepted.turn;
+                queued = (turn.status == TurnStatus::Queued).then_some((turn.session_id, turn.id));
+                chat.open_log(accepted).await;
+            }
+            // The caller may have gone.
+            let _ = told.send(accepted);
+            if let Some(started) = started {
+                let may_wait = chat.run_started(*started, caller).await;
+                drop(permit);
+                if may_wait || !chat.leave_idle(owner, session) {
+                    chat.run_lane(owner, session).await;
+                }
+                return;
+            }
+            drop(permit);
+            chat.leave_lane(owner, session);
+            if let Some((session, turn)) = queued {
+                let caller = caller.map(|parent| (turn, parent));
+                chat.kick_with(owner, session, caller);
+            }
+        });
+        outcome
+            .await
+            .unwrap_or_else(|error| Err(StoreError::OutcomeUnknown(Box::new(error)).into()))
+    }
+
+    /// Gives back a lane in which nothing waits, unless something was accepted since its runner last looked.
+    fn leave_idle(&self, owner: Owner, session: SessionId) -> bool {
+        let mut lanes = self.lanes();
+        if let Entry::Occupied(mut lane) = lanes.entry((owner, session))
+            && !std::mem::take(&mut lane.get_mut().again)
+        {
+            lane.remove();
+            return true;
+        }
+        false
+    }
+
+    /// Gives back a lane in which nothing was started.
+    fn leave_lane(&self, owner: Owner, session: SessionId) {
+        let lane = self.lanes().remove(&(owner, session));
+        if lane.is_some_and(|lane| lane.again) {
+            self.kick(owner, session);
+        }
+    }
+
     /// Runs the session's turns one after the other, until there is none.
     async fn run_lane(&self, owner: Owner, session: SessionId) {
         loop {
@@ -189,13 +284,9 @@ impl Chat {
                 break;
             }
             match self.run_next(owner, session).await {
-                Next::Ran => {}
-                Next::Nothing => {
-                    let mut lanes = self.lanes();
-                    if let Entry::Occupied(mut lane) = lanes.entry((owner, session))
-                        && !std::mem::take(&mut lane.get_mut().again)
-                    {
-                        lane.remove();
+                Next::Ran { may_wait: true } => {}
+                Next::Ran { may_wait: false } | Next::Nothing => {
+                    if self.leave_idle(owner, session) {
                         return;
                     }
                 }
@@ -232,13 +323,38 @@ impl Chat {
             session_id: session,
             queued: false,
         };
-        if let Err(error) = parts.events.open(started.key.turn_id, start).await {
+        self.open_with(started.key.turn_id, start).await;
+        let may_wait = self.run_started(started, None).await;
+        Next::Ran { may_wait }
+    }
+
+    /// Opens the live log of a turn that was accepted here. That of a turn which runs already was opened when it was.
+    pub(super) async fn open_log(&self, accepted: &Accepted) {
+        let turn = &accepted.turn;
+        if turn.status == TurnStatus::Queued || !accepted.replayed {
+            let start = TurnEvent::Start {
+                session_id: turn.session_id,
+                queued: accepted.waits,
+            };
+            self.open_with(turn.id, start).await;
+        }
+    }
+
+    async fn open_with(&self, turn: TurnId, start: TurnEvent) {
+        if let Err(error) = self.parts.events.open(turn, start).await {
             tracing::warn!(%error, "the live log is down; followers will read the stored turn");
         }
+    }
+
+    /// Runs a turn that was started here, to its end, in a task of its own. Whether another one of the session may wait.
+    async fn run_started(&self, started: Started, caller: Option<String>) -> bool {
+        let parts = &self.parts;
+        let (owner, session) = (started.key.owner, started.key.session_id);
         let (stopper, signal) = stop::channel();
-        let mut caller = None;
+        let mut caller = caller;
         if let Some(lane) = self.lanes().get_mut(&(owner, session)) {
-            caller = lane.callers.remove(&started.key.turn_id);
+            let remembered = lane.callers.remove(&started.key.turn_id);
+            caller = caller.or(remembered);
             lane.running = Some((started.key.turn_id, stopper.clone()));
             if lane.cancelled.take() == Some(started.key.turn_id) {
                 stopper.stop(StopReason::Cancelled);
@@ -256,9 +372,10 @@ impl Chat {
         };
         let (key, runner_parts) = (started.key, Arc::clone(&parts));
         let run = tokio::spawn(async move {
-            runner::run(&runner_parts, started, stopper, signal, continue_trace).await;
+            runner::run(&runner_parts, started, stopper, signal, continue_trace).await
         });
-        if let Err(error) = run.await {
+        let run = run.await;
+        if let Err(error) = &run {
             tracing::error!(%error, %session, "a turn's task died");
             if let Err(error) = runner::close_dead(&parts, key).await {
                 tracing::warn!(%error, "the turn could not be closed here; it is closed when its lease has lapsed");
@@ -268,7 +385,7 @@ impl Chat {
         if let Some(lane) = self.lanes().get_mut(&(owner, session)) {
             lane.running = None;
         }
-        Next::Ran
+        run.unwrap_or(true)
     }
 
     /// Cancels a turn if it runs here, or is just being started. Whether it is known to run here.
@@ -324,7 +441,7 @@ impl Chat {
 }
 
 enum Next {
-    Ran,
+    Ran { may_wait: bool },
     Nothing,
     Failed,
 }

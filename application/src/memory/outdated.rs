@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, HashMap};
 
 use tidemark_domain::ids::{MemoryId, MessageId, Owner};
-use tidemark_domain::memory::index::Upsert;
 use tidemark_domain::memory::index::search::{Query, Search};
 use tidemark_domain::memory::outdated::outdated;
 use tidemark_domain::memory::recall::{Moment, Standing};
@@ -30,7 +29,7 @@ pub(super) async fn search(
     let mut judged = BTreeSet::new();
     let mut rounds = 1;
     loop {
-        let beside = fresh.made.iter().map(Upsert::of).collect();
+        let beside = fresh.upserts();
         let mut search = indexes.search(owner, newest, beside, query.clone()).await?;
         let new: Vec<MessageId> = search.doubtful.difference(&judged).copied().collect();
         let over = standings(store, owner, fresh, &new, &query.moment).await?;
@@ -72,8 +71,7 @@ async fn standings(
 /// Takes those out of some preferences that are over.
 pub(super) async fn leave_out(
     store: &dyn MemoryRepository,
-    indexes: &Indexes,
-    owner: Owner,
+    (indexes, owner, newest): (&Indexes, Owner, i64),
     fresh: &Fresh,
     preferences: &mut Vec<Memory>,
     moment: &Moment,
@@ -93,7 +91,6 @@ pub(super) async fn leave_out(
         .flat_map(|memory| memory.sources.iter().map(|source| source.message_id))
         .filter(|message| messages.contains(message))
         .collect();
-    let newest = store.memory_change(owner).await?;
     let mut ended = indexes.ended(owner, newest, messages).await?;
     ended.extend(turned);
     let ended: Vec<MessageId> = ended.into_iter().collect();

@@ -16,12 +16,13 @@ use tidemark_domain::memory::speakers::query_text;
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope};
 use tidemark_domain::window::TokenCounter;
 
-use super::fresh::{self, Fresh};
+use super::fresh::{Fresh, Unindexed};
 use super::indexes::Indexes;
 use super::outdated;
 use super::query_vectors::{Asked, QueryVectors};
 use super::reranking::Reranking;
 use crate::ports::clock::Clock;
+use crate::ports::context::{RecallBase, RecallWanted};
 use crate::ports::memories::MemoryRepository;
 use crate::ports::store::{Store, StoreError};
 use crate::settings::RecallSettings;
@@ -111,6 +112,7 @@ pub struct TurnRecall {
 pub struct Recall {
     store: Arc<dyn Store>,
     indexes: Indexes,
+    unindexed: Unindexed,
     questions: QueryVectors,
     reranking: Option<Reranking>,
     clock: Arc<dyn Clock>,
@@ -138,6 +140,7 @@ impl Recall {
                 settings.index_bytes,
                 Vec::new(),
             ),
+            unindexed: Unindexed::default(),
             questions: QueryVectors::new(Vec::new(), Duration::ZERO),
             reranking: None,
             store,
@@ -174,6 +177,7 @@ impl Recall {
     /// Lets go what is held of an owner who is gone.
     pub fn forget_owner(&self, owner: Owner) {
         self.indexes.forget(owner);
+        self.unindexed.forget(owner);
     }
 
     /// What fits the query. Reading never counts as use.
@@ -187,26 +191,69 @@ impl Recall {
         request: RecallRequest,
     ) -> Result<RecallOutcome, StoreError> {
         let now = request.now.unwrap_or_else(|| self.clock.now());
-        let fresh =
-            fresh::settled(self.store.as_ref(), owner, self.settings.unindexed, now).await?;
-        self.relevant(owner, request, fresh, now).await
+        let fresh = self.fresh(owner, now).await?;
+        // Read behind the fresh ones: what is indexed meanwhile is found in one of both.
+        let newest = self.store.memory_change(owner).await?;
+        self.relevant(owner, request, fresh, newest, now).await
+    }
+
+    async fn fresh(&self, owner: Owner, now: Timestamp) -> Result<Fresh, StoreError> {
+        let (store, limit) = (self.store.as_ref(), self.settings.unindexed);
+        self.unindexed.settled(store, owner, limit, now).await
+    }
+
+    /// What is to be read for [`Self::for_turn`] beforehand, with what else the turn reads.
+    pub fn wanted(&self) -> RecallWanted {
+        RecallWanted {
+            unindexed: self.settings.unindexed,
+            preferences: self.most_preferences(),
+            now: self.clock.now(),
+        }
     }
 
     /// What a turn is shown: what fits its question, and the standing preferences (B2a), newest first within `profile_budget` tokens.
-    /// Either may fail alone.
+    /// Either may fail alone. `base` is what was read beforehand; without it, it is read here.
     #[tracing::instrument(name = "recall", skip_all)]
     pub async fn for_turn(
         &self,
         owner: Owner,
         request: RecallRequest,
         profile_budget: usize,
+        base: Option<RecallBase>,
     ) -> Result<TurnRecall, StoreError> {
         let now = request.now.unwrap_or_else(|| self.clock.now());
-        let fresh =
-            fresh::settled(self.store.as_ref(), owner, self.settings.unindexed, now).await?;
+        let store = self.store.as_ref();
+        let fresh = match &base {
+            Some(base) => {
+                let (messages, has_forgotten) = (&base.unindexed, base.has_forgotten);
+                self.unindexed
+                    .settled_of(store, owner, messages, has_forgotten, now)
+                    .await?
+            }
+            None => self.fresh(owner, now).await?,
+        };
+        // Behind the fresh ones, as far as these were settled with what is stored: what is indexed meanwhile is found in one of both.
+        let (preferences, newest) = if let Some(base) = base.filter(|_| !fresh.looked) {
+            (Ok(base.preferences), base.change)
+        } else {
+            let limit = self.most_preferences();
+            let preferences = store.preferences(owner, now, limit).await;
+            (preferences, store.memory_change(owner).await?)
+        };
+        let preferences = async {
+            self.preferences(
+                owner,
+                profile_budget,
+                preferences?,
+                fresh.clone(),
+                newest,
+                now,
+            )
+            .await
+        };
         let (preferences, relevant) = tokio::join!(
-            self.preferences(owner, profile_budget, fresh.clone(), now),
-            self.relevant(owner, request, fresh, now)
+            preferences,
+            self.relevant(owner, request, fresh.clone(), newest, now)
         );
         Ok(TurnRecall {
             preferences,
@@ -214,11 +261,16 @@ impl Recall {
         })
     }
 
+    fn most_preferences(&self) -> u32 {
+        (self.settings.max_preferences * 4) as u32
+    }
+
     async fn relevant(
         &self,
         owner: Owner,
         request: RecallRequest,
         fresh: Fresh,
+        newest: i64,
         now: Timestamp,
     ) -> Result<RecallOutcome, StoreError> {
         let began = tokio::time::Instant::now();
@@ -231,8 +283,6 @@ impl Recall {
             as_of: request.as_of,
             archived: request.archived,
         };
-        // Read behind the fresh ones: what is indexed meanwhile is found in one of both.
-        let newest = self.store.memory_change(owner).await?;
         let asked = self
             .asked(owner, newest, &request.query, &fresh.made)
             .await?;
@@ -321,11 +371,11 @@ impl Recall {
         &self,
         owner: Owner,
         token_budget: usize,
+        mut found: Vec<Memory>,
         fresh: Fresh,
+        newest: i64,
         now: Timestamp,
     ) -> Result<Vec<Memory>, StoreError> {
-        let limit = (self.settings.max_preferences * 4) as u32;
-        let mut found = self.store.preferences(owner, now, limit).await?;
         for turned in &fresh.turned {
             if let Some(memory) = found.iter_mut().find(|memory| memory.id == turned.id) {
                 memory.clone_from(turned);
@@ -337,7 +387,8 @@ impl Recall {
         });
         found.extend(made.cloned());
         let (store, moment) = (self.store.as_ref(), Moment::at(now));
-        outdated::leave_out(store, &self.indexes, owner, &fresh, &mut found, &moment).await?;
+        let place = (&self.indexes, owner, newest);
+        outdated::leave_out(store, place, &fresh, &mut found, &moment).await?;
         Ok(rules::profile(
             found,
             self.settings.max_preferences,

@@ -12,7 +12,7 @@ use super::sessions::{CreateError, Updated};
 use super::store::{Created, Cursor, Idempotency, Page, StoreResult};
 
 /// A memory with what it is found by.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct IndexedMemory {
     /// The memory.
     pub memory: Memory,

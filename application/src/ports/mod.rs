@@ -9,6 +9,7 @@
 
 pub mod changes;
 pub mod clock;
+pub mod context;
 pub mod embedder;
 pub mod embeddings;
 pub mod events;

@@ -5,6 +5,7 @@ use std::error::Error;
 use tidemark_domain::ids::Timestamp;
 
 use super::changes::ChangeRepository;
+use super::context::ContextRepository;
 use super::embeddings::EmbeddingRepository;
 use super::fading::FadingRepository;
 use super::jobs::JobRepository;
@@ -89,6 +90,7 @@ pub trait Store:
     + SessionRepository
     + TurnRepository
     + MemoryRepository
+    + ContextRepository
     + ChangeRepository
     + JobRepository
     + LearningRepository
@@ -103,6 +105,7 @@ impl<T> Store for T where
         + SessionRepository
         + TurnRepository
         + MemoryRepository
+        + ContextRepository
         + ChangeRepository
         + JobRepository
         + LearningRepository

@@ -50,8 +50,21 @@ pub struct AcceptTurn {
     pub max_open_per_owner: i64,
     /// Makes it repeatable.
     pub idempotency: Option<Idempotency>,
+    /// Starts it in the same transaction, unless it has to wait or had been accepted before.
+    pub start: Option<StartTurn>,
     /// When.
     pub now: Timestamp,
+}
+
+/// What a turn is started with.
+#[derive(Clone, Copy, Debug)]
+pub struct StartTurn {
+    /// The id of the user's message.
+    pub message: MessageId,
+    /// How long the runner is trusted without a word.
+    pub lease: Duration,
+    /// How many event numbers are reserved.
+    pub event_block: i64,
 }
 
 /// A turn that is stored.
@@ -59,6 +72,8 @@ pub struct AcceptTurn {
 pub struct Accepted {
     /// The turn, as it is now.
     pub turn: Turn,
+    /// It was started in the same transaction: whoever accepted it is to run it.
+    pub started: Option<Box<Started>>,
     /// Another turn of the session is open before it.
     pub waits: bool,
     /// It had been accepted by an earlier request with the same key.
@@ -170,6 +185,15 @@ pub struct CommitTurn {
     pub now: Timestamp,
 }
 
+/// A turn that is committed.
+#[derive(Clone, Debug)]
+pub struct Committed {
+    /// As it is stored.
+    pub turn: Turn,
+    /// Another turn of the session may wait. False if none did when this one was committed: whoever accepts one later starts it.
+    pub may_wait: bool,
+}
+
 /// Who closes a turn without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closer {
@@ -234,7 +258,8 @@ pub struct Renewed {
 #[async_trait]
 pub trait TurnRepository: Send + Sync + 'static {
     /// Stores a turn as queued, with its input and idempotency key (and its session, and the removal of what it replaces). No
-    /// message row yet, so that a waiting message never falls between another turn's tool call and its result.
+    /// message row yet, so that a waiting message never falls between another turn's tool call and its result. With [`AcceptTurn::start`] a
+    /// turn that need not wait is started at once, as by [`TurnRepository::start_turn`].
     async fn accept_turn(&self, turn: AcceptTurn) -> Result<Accepted, AcceptError>;
 
     /// Starts the session's oldest queued turn, if none is running: takes the lease, raises the fence, reserves `event_block`
@@ -266,6 +291,19 @@ pub trait TurnRepository: Send + Sync + 'static {
     /// The commit boundary: answer, state, usage and derived jobs, in one transaction. After it the turn is `completed`, has its
     /// terminal number, and nothing else may close it.
     async fn commit_turn(&self, key: TurnKey, commit: CommitTurn) -> Result<Turn, TurnWriteError>;
+
+    /// The same; and whether another turn of the session waits then. A store that does not look says so.
+    async fn commit_and_look(
+        &self,
+        key: TurnKey,
+        commit: CommitTurn,
+    ) -> Result<Committed, TurnWriteError> {
+        let turn = self.commit_turn(key, commit).await?;
+        Ok(Committed {
+            turn,
+            may_wait: true,
+        })
+    }
 
     /// Closes a turn without an answer, in one transaction. `Fenced` when it has ended already or (for a lapsed lease) its lease was
     /// prolonged.

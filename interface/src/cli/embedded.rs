@@ -41,7 +41,7 @@ impl Embedded {
             directory = Some(made);
             StoreUrl(format!("sqlite://{}", path.display()))
         };
-        let listener = lifecycle::bind(&settings).await?;
+        let listener = lifecycle::bind(&settings)?;
         let store = OpenStore::open(&settings.store, true).await?;
         let running = wiring::embedders(&settings, store.store().as_ref())
             .await

@@ -30,7 +30,7 @@ pub(super) fn run(loaded: Loaded) -> Result<(), Box<dyn Error>> {
 
 async fn serve(settings: &Settings) -> Result<(), Box<dyn Error>> {
     // First of all: a server that may not listen should not touch a store.
-    let listener = lifecycle::bind(settings).await?;
+    let listener = lifecycle::bind(settings)?;
     let store = OpenStore::open(&settings.store, settings.store.migrate).await?;
     if !settings.store.migrate
         && let Err(error) = store.store().ready().await

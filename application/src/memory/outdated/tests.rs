@@ -128,10 +128,7 @@ async fn what_was_said_a_moment_ago_ends_it_too() {
     let world = stored([said(), read()]);
     let mut newer = chunk(3, "Our budget is 400k");
     newer.key = Some("budget".to_owned());
-    let fresh = Fresh {
-        made: vec![newer],
-        turned: vec![ended(read())],
-    };
+    let fresh = Fresh::new(vec![newer], vec![ended(read())]);
     let mut asked = asked();
     asked.filter.standings = fresh.standings();
     let found = found(&world, &fresh, asked).await;
@@ -172,16 +169,22 @@ fn preference(memory: Memory) -> Memory {
 }
 
 async fn left(
-    (store, indexes, _): &(Arc<Changes>, Indexes, i64),
+    (store, indexes, newest): &(Arc<Changes>, Indexes, i64),
     fresh: &Fresh,
     preferences: &[Memory],
 ) -> Vec<MemoryId> {
     let mut left = preferences.to_vec();
     let moment = Moment::at(now());
     let store = store.as_ref();
-    leave_out(store, indexes, owner(1), fresh, &mut left, &moment)
-        .await
-        .unwrap();
+    leave_out(
+        store,
+        (indexes, owner(1), *newest),
+        fresh,
+        &mut left,
+        &moment,
+    )
+    .await
+    .unwrap();
     left.into_iter().map(|memory| memory.id).collect()
 }
 
@@ -208,10 +211,7 @@ async fn of_preferences_those_are_left_out_that_say_what_has_ended_alone() {
     assert_eq!(left(&holds, &Fresh::default(), &all).await, told);
     assert_eq!(holds.0.asked_by_message.load(Ordering::Relaxed), 0);
     // A message that is not indexed yet has ended it.
-    let fresh = Fresh {
-        made: Vec::new(),
-        turned: vec![read(ended)],
-    };
+    let fresh = Fresh::new(Vec::new(), vec![read(ended)]);
     assert_eq!(left(&holds, &fresh, &all).await, rest);
     // What has a key stands by itself: nothing is looked at.
     let store = stored([]);

@@ -158,6 +158,7 @@ mod tests {
     fn every_operation_of_the_ports_is_dropped() {
         let ports = [
             include_str!("../../../../application/src/ports/changes.rs"),
+            include_str!("../../../../application/src/ports/context.rs"),
             include_str!("../../../../application/src/ports/embeddings.rs"),
             include_str!("../../../../application/src/ports/fading.rs"),
             include_str!("../../../../application/src/ports/jobs.rs"),

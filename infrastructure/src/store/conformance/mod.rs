@@ -38,6 +38,7 @@ pub mod messages;
 pub mod owners;
 pub mod sessions;
 pub mod superseding;
+pub mod together;
 pub mod turns;
 pub mod unindexed;
 pub mod users;
@@ -125,6 +126,17 @@ macro_rules! conformance {
                 numbers_have_no_gap_under_writers_at_once
                 texts_survive_whatever_they_hold
                 texts_of_a_hundred_thousand_characters_survive
+            }
+            together {
+                many_turns_at_once_start_each_in_its_session
+                turns_at_once_in_sessions_that_are_there_follow_what_was_said
+                of_turns_at_once_in_one_session_one_starts_and_the_others_wait
+                of_repetitions_at_once_one_is_made
+                an_owners_bound_holds_against_many_that_start_at_once
+                one_that_is_refused_among_many_takes_nothing_with_it
+                many_answers_at_once_are_committed_each_with_its_own
+                an_answer_that_is_committed_twice_at_once_is_there_once
+                what_turns_are_made_from_is_read_at_once_as_one_by_one
             }
             turns {
                 an_accepted_turn_is_queued_and_has_no_message_yet
@@ -386,6 +398,7 @@ mod tests {
             include_str!("owners.rs"),
             include_str!("sessions.rs"),
             include_str!("messages.rs"),
+            include_str!("together.rs"),
             include_str!("turns.rs"),
             include_str!("cancel.rs"),
             include_str!("commit.rs"),

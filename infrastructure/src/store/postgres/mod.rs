@@ -2,6 +2,7 @@
 //!
 //! - `schema`: migrations, and what is checked before anything is served
 //! - `transaction`: one operation, one transaction, one task
+//! - `together`: operations that come at the same time, in one transaction
 //! - `rows`: rows as types
 //! - `statistics`: what the planner knows of tables that have just been filled
 //! - the rest is named for what it stores
@@ -10,6 +11,7 @@
 //! operation: a statement as a constant (and in its module's `STATEMENTS`), a function on a connection, and a method that runs it.
 
 mod changes;
+mod context;
 mod edits;
 mod embeddings;
 mod extraction;
@@ -30,6 +32,7 @@ mod rows;
 mod schema;
 mod sessions;
 mod statistics;
+mod together;
 mod transaction;
 mod turns;
 mod users;
@@ -45,7 +48,13 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions as _, PgPool};
 
 pub use self::schema::SchemaMismatch;
+use self::together::Together;
 use self::transaction::Database;
+use tidemark_application::ports::context::TurnContext;
+use tidemark_application::ports::store::StoreResult;
+use tidemark_application::ports::turns::{
+    AcceptError, AcceptTurn, Accepted, Committed, TurnWriteError,
+};
 
 /// The role that every connection of the pool takes on.
 const APP_ROLE: &str = "tidemark_app";
@@ -110,6 +119,9 @@ pub enum ConnectError {
 #[derive(Clone, Debug)]
 pub struct PostgresStore {
     database: Database,
+    acceptances: Together<AcceptTurn, Result<Accepted, AcceptError>>,
+    commits: Together<turns::Commit, Result<Committed, TurnWriteError>>,
+    contexts: Together<context::Wanted, StoreResult<TurnContext>>,
 }
 
 impl PostgresStore {
@@ -135,7 +147,23 @@ impl PostgresStore {
         schema::prepare(&address, options.migrate, role).await?;
         let database = Database::new(pool(address, options.max_connections, role));
         tokio::spawn(statistics::keep_known(database.clone()));
-        Ok(Self { database })
+        Ok(Self::over(database))
+    }
+
+    fn over(database: Database) -> Self {
+        let (accepts, commits, reads) = (database.clone(), database.clone(), database.clone());
+        Self {
+            database,
+            acceptances: Together::start(move |tenant, asked| {
+                turns::accept_all(&accepts, tenant, asked)
+            }),
+            commits: Together::start(move |tenant, asked| {
+                turns::commit_all(&commits, tenant, asked)
+            }),
+            contexts: Together::start(move |tenant, asked| {
+                context::read_all(&reads, tenant, asked)
+            }),
+        }
     }
 
     /// Waits for the operations that have begun, then closes all connections. Later operations are refused as unavailable.

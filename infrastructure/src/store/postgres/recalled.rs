@@ -1,7 +1,7 @@
 //! What turns have shown: copies of memories, which go when the memories go.
 
 use sqlx::PgConnection;
-use tidemark_domain::ids::{Owner, SessionId};
+use tidemark_domain::ids::{Owner, SessionId, TenantId};
 use uuid::Uuid;
 
 use super::changes::Change;
@@ -32,18 +32,24 @@ WITH held AS MATERIALIZED (
 )
 SELECT FROM owners o JOIN held h ON h.tenant_id = o.tenant_id AND h.owner_id = o.owner_id FOR SHARE OF o";
 
+/// The same for several owners, whose sessions the transaction has locked: for those whom nobody else holds.
+const TRY_HOLD: &str = "SELECT o.owner_id FROM owners o WHERE o.tenant_id = $1 AND o.owner_id = ANY ($2) FOR SHARE SKIP LOCKED";
+
 /// Of the memories in a parameter those that were not removed since they were found. One that is found before it is stored is only known by
 /// its tombstone. They are few: each is looked for, where the planner would rather read all that the owner has (`OFFSET 0`).
 macro_rules! kept_sql {
     ($recalled:literal) => {
+        kept_sql!($recalled, "$2")
+    };
+    ($recalled:literal, $owner:literal) => {
         concat!(
             "(WITH shown AS MATERIALIZED (SELECT r.memory, r.place, (r.memory ->> 'id')::uuid AS id FROM jsonb_array_elements(",
             $recalled,
             "::jsonb) WITH ORDINALITY AS r (memory, place)) \
              SELECT coalesce(jsonb_agg(r.memory ORDER BY r.place), '[]') FROM shown r \
-             WHERE EXISTS (SELECT FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = r.id OFFSET 0) \
-                OR NOT EXISTS (SELECT FROM memory_removals d WHERE d.tenant_id = $1 AND d.owner_id = $2 AND d.memory_id = r.id OFFSET 0) \
-                AND NOT EXISTS (SELECT FROM tombstones b WHERE b.tenant_id = $1 AND b.owner_id = $2 AND b.subject_id = r.id OFFSET 0))"
+             WHERE EXISTS (SELECT FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = ", $owner, " AND m.id = r.id OFFSET 0) \
+                OR NOT EXISTS (SELECT FROM memory_removals d WHERE d.tenant_id = $1 AND d.owner_id = ", $owner, " AND d.memory_id = r.id OFFSET 0) \
+                AND NOT EXISTS (SELECT FROM tombstones b WHERE b.tenant_id = $1 AND b.owner_id = ", $owner, " AND b.subject_id = r.id OFFSET 0))"
         )
     };
 }
@@ -54,7 +60,7 @@ pub(super) use kept_sql;
 pub(super) const WALKS: &[&str] = &[WITHDRAW];
 
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[WITHDRAW, HOLD];
+pub(super) const STATEMENTS: &[&str] = &[WITHDRAW, HOLD, TRY_HOLD];
 
 /// Takes what this change has removed out of the turns that have shown it, and what has these ids.
 pub(super) async fn withdraw(
@@ -79,4 +85,18 @@ pub(super) async fn hold(
 ) -> Result<(), sqlx::Error> {
     owned(HOLD, owner).bind(session.0).execute(tx).await?;
     Ok(())
+}
+
+/// As [`hold`], of those of several owners whom nobody else holds. The transaction has locked their sessions.
+pub(super) async fn try_hold(
+    tx: &mut PgConnection,
+    tenant: TenantId,
+    owners: &[i64],
+) -> Result<Vec<i64>, sqlx::Error> {
+    let held: Vec<(i64,)> = sqlx::query_as(TRY_HOLD)
+        .bind(tenant.0)
+        .bind(owners)
+        .fetch_all(tx)
+        .await?;
+    Ok(held.into_iter().map(|(id,)| id).collect())
 }

@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use sqlx::{SqliteConnection, SqliteExecutor};
+use tidemark_application::ports::context::ContextRepository;
 use tidemark_application::ports::sessions::{
     CreateError, ImportError, NewImport, NewSession, SessionChange, SessionRepository, Updated,
 };
@@ -224,6 +225,9 @@ async fn remove(
     }
     Ok(Some(turns))
 }
+
+/// Each part is read by itself: a read costs no round trip.
+impl ContextRepository for SqliteStore {}
 
 #[async_trait]
 impl SessionRepository for SqliteStore {

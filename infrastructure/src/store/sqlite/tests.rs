@@ -100,6 +100,7 @@ impl Fixture {
             max_queued: 10,
             max_open_per_owner: 1_000,
             idempotency: None,
+            start: None,
             now: self.now,
         }
     }

@@ -119,12 +119,8 @@ pub async fn chat_stream(
             .field("request_id", "was used with another query"),
             error => error.into(),
         })?;
-    let start = Place {
-        turn: accepted.turn.id,
-        after: 0,
-        said_in: "request_id",
-    };
-    sse::stream(&app, caller.owner, start, params.reasoning.unwrap_or(false)).await
+    let reasoning = params.reasoning.unwrap_or(false);
+    sse::stream_accepted(&app, caller.owner, accepted.turn, "request_id", reasoning)
 }
 
 /// What a reconnect says of reasoning; all its other parameters are passed over, whatever they hold.

@@ -1,7 +1,8 @@
 //! Owners, sessions, messages, turns, and all of a user.
 
+use tidemark_application::ports::context::{ContextWanted, RecallWanted};
 use tidemark_application::ports::sessions::SessionChange;
-use tidemark_application::ports::turns::{Started, TurnSession};
+use tidemark_application::ports::turns::{StartTurn, Started, TurnSession};
 use tidemark_application::ports::users::{Part, Place};
 use tidemark_domain::ids::{SessionId, TenantId, UserName};
 use tidemark_domain::session::Role;
@@ -69,6 +70,15 @@ fn turns() -> Vec<Operation> {
             let mut turn = w.turn(session.id);
             turn.session = TurnSession::New(session);
         }),
+        operation!(w.accept_turn(turn) after {
+            let session = w.session().await;
+            let mut turn = w.turn(session);
+            turn.start = Some(StartTurn {
+                message: w.ids.message(),
+                lease: LONG,
+                event_block: EVENT_BLOCK,
+            });
+        }),
         operation!(w.start_turn(w.owner, session, message, LONG, EVENT_BLOCK, now) after {
             let session = w.session().await;
             w.accepted(session).await;
@@ -82,6 +92,14 @@ fn turns() -> Vec<Operation> {
         }),
         operation!(w.commit_turn(started.key, commit) after {
             let (started, commit) = (started(&w).await, w.commit());
+        }),
+        operation!(w.commit_and_look(started.key, commit) after {
+            let (started, commit) = (started(&w).await, w.commit());
+        }),
+        operation!(w.turn_context(w.owner, wanted) after {
+            let recall = RecallWanted { unindexed: ALL, preferences: ALL, now: w.now() };
+            let (session, messages) = (spoken(&w).await, ALL);
+            let wanted = ContextWanted { session, messages, recall: Some(recall) };
         }),
         operation!(w.close_turn(started.key, close) after {
             let started = started(&w).await;

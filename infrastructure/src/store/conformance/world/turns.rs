@@ -27,6 +27,7 @@ impl World {
             max_queued: 100,
             max_open_per_owner: 1_000,
             idempotency: None,
+            start: None,
             now: self.now(),
         }
     }

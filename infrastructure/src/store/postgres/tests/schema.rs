@@ -11,15 +11,16 @@ use tidemark_domain::memory::State;
 use super::super::testing::{TestDatabase, new_id, now, owner};
 use super::super::transaction::OWNER_REFERENCE;
 use super::super::{
-    ConnectError, PostgresStore, SchemaMismatch, changes, edits, embeddings, extraction, fading,
-    forget, formers, history, idempotency, jobs, learning, lines, memories, messages, owners,
-    recalled, schema, sessions, statistics, turns, users,
+    ConnectError, PostgresStore, SchemaMismatch, changes, context, edits, embeddings, extraction,
+    fading, forget, formers, history, idempotency, jobs, learning, lines, memories, messages,
+    owners, recalled, schema, sessions, statistics, turns, users,
 };
 use super::steps::memory;
 
 pub(super) fn statements() -> Vec<&'static str> {
     [
         changes::STATEMENTS,
+        context::STATEMENTS,
         embeddings::STATEMENTS,
         extraction::STATEMENTS,
         fading::STATEMENTS,

@@ -61,6 +61,7 @@ pub(super) fn accept_turn(owner: Owner, session: TurnSession) -> AcceptTurn {
             operation: "POST /v1/turns".to_owned(),
             body_hash: [7; 32],
         }),
+        start: None,
         now: now(),
     }
 }

@@ -2,8 +2,10 @@
 
 use sqlx::PgConnection;
 use sqlx::types::Json;
-use tidemark_application::ports::turns::{AcceptError, AcceptTurn, Accepted, TurnSession};
-use tidemark_domain::ids::{Owner, TurnId};
+use tidemark_application::ports::turns::{
+    AcceptError, AcceptTurn, Accepted, StartTurn, Started, TurnSession,
+};
+use tidemark_domain::ids::{Owner, SessionId, TurnId};
 use tidemark_domain::session::Session;
 use tidemark_domain::turn::{Turn, TurnStatus};
 
@@ -12,7 +14,7 @@ use super::super::owners;
 use super::super::rows::{TurnRow, owned_as, turn_columns};
 use super::super::sessions;
 use super::super::transaction::Abort;
-use super::{find, replace};
+use super::{find, replace, start};
 
 /// Stores the turn and tells what was open before it. It waits behind every turn of the session that was accepted before, whatever the clocks of the
 /// processes say that accepted them.
@@ -103,18 +105,19 @@ async fn replayed(
     };
     Ok(Accepted {
         turn,
+        started: None,
         waits,
         replayed: true,
     })
 }
 
-/// Stores first and counts in the same statement; a refusal rolls back. The owner is locked, since turns of other sessions count too.
+/// Stores first and counts in the same statement; a refusal rolls back. The owner's count is held, since turns of other sessions count too.
 async fn store(
     tx: &mut PgConnection,
     wanted: &AcceptTurn,
     session: &Session,
 ) -> Result<Accepted, Abort<AcceptError>> {
-    owners::lock(tx, wanted.owner).await?;
+    owners::hold_count(tx, wanted.owner.tenant, &[wanted.owner.id.0]).await?;
     let row: StoredRow = owned_as(INSERT, wanted.owner)
         .bind(wanted.id.0)
         .bind(session.id.0)
@@ -122,7 +125,7 @@ async fn store(
         .bind(wanted.memory.unwrap_or(session.memory).as_str())
         .bind(wanted.now)
         .bind(Json(&wanted.options))
-        .fetch_one(tx)
+        .fetch_one(&mut *tx)
         .await?;
     let waits = row.of_session > 0;
     let refusal = if waits && wanted.reject_if_busy {
@@ -134,12 +137,38 @@ async fn store(
     } else {
         None
     };
-    match refusal {
-        Some(refusal) => Err(Abort::Decided(refusal)),
-        None => Ok(Accepted {
-            turn: row.turn.try_into()?,
-            waits,
-            replayed: false,
-        }),
+    if let Some(refusal) = refusal {
+        return Err(Abort::Decided(refusal));
     }
+    let turn: Turn = row.turn.try_into()?;
+    let started = match wanted.start.filter(|_| !waits) {
+        Some(start) => started(tx, wanted, session.id, start).await?,
+        None => None,
+    };
+    Ok(Accepted {
+        turn: started
+            .as_ref()
+            .map_or(turn, |started| started.turn.clone()),
+        started: started.map(Box::new),
+        waits,
+        replayed: false,
+    })
+}
+
+/// Starts the turn that has just been stored; no other of the session is open.
+async fn started(
+    tx: &mut PgConnection,
+    wanted: &AcceptTurn,
+    session: SessionId,
+    start: StartTurn,
+) -> Result<Option<Started>, Abort<AcceptError>> {
+    let start = start::Start {
+        owner: wanted.owner,
+        session,
+        message: start.message,
+        lease: start.lease,
+        event_block: start.event_block,
+        now: wanted.now,
+    };
+    start::start(tx, &start).await
 }

@@ -4,7 +4,7 @@ use sqlx::PgConnection;
 use sqlx::types::Json;
 use tidemark_application::ports::jobs::NewJob;
 use tidemark_application::ports::turns::{
-    CloseTurn, Closer, CommitTurn, NewMessage, TurnKey, TurnWriteError,
+    CloseTurn, Closer, CommitTurn, Committed, NewMessage, TurnKey, TurnWriteError,
 };
 use tidemark_domain::event::RecalledMemory;
 use tidemark_domain::ids::{MessageId, Timestamp};
@@ -17,7 +17,7 @@ use super::super::jobs::{self, enqueue_sql};
 use super::super::recalled::{self, kept_sql};
 use super::super::rows::{TurnRow, owned_as, turn_columns};
 use super::super::transaction::Abort;
-use super::write;
+use super::{is_waiting, write};
 
 /// Locks the session, closes the turn if it is still the caller's, and enqueues what derives from it, in one round trip.
 const END: &str = concat!(
@@ -61,7 +61,7 @@ pub(super) async fn commit(
     tx: &mut PgConnection,
     key: TurnKey,
     commit: &CommitTurn,
-) -> Result<Turn, Abort<TurnWriteError>> {
+) -> Result<Committed, Abort<TurnWriteError>> {
     let turn = end(
         tx,
         key,
@@ -80,7 +80,8 @@ pub(super) async fn commit(
     )
     .await?;
     write::append(tx, key, std::slice::from_ref(&commit.answer), commit.now).await?;
-    Ok(turn)
+    let may_wait = is_waiting(tx, key.owner, key.session_id).await?;
+    Ok(Committed { turn, may_wait })
 }
 
 pub(super) async fn close(

@@ -1,7 +1,9 @@
 //! Turns: from acceptance to their end, each step one transaction.
 
 mod accept;
+mod accept_many;
 mod cancel;
+mod commit_many;
 mod end;
 mod replace;
 mod start;
@@ -13,14 +15,16 @@ use async_trait::async_trait;
 use sqlx::PgConnection;
 use tidemark_application::ports::store::StoreResult;
 use tidemark_application::ports::turns::{
-    AcceptError, AcceptTurn, Accepted, CancelOutcome, CloseTurn, CommitTurn, NewMessage, Renewed,
-    Started, TurnKey, TurnRepository, TurnWriteError,
+    AcceptError, AcceptTurn, Accepted, CancelOutcome, CloseTurn, CommitTurn, Committed, NewMessage,
+    Renewed, Started, TurnKey, TurnRepository, TurnWriteError,
 };
 use tidemark_domain::ids::{MessageId, Owner, OwnerId, SessionId, TenantId, Timestamp, TurnId};
 use tidemark_domain::session::Message;
 use tidemark_domain::turn::Turn;
 use uuid::Uuid;
 
+pub(super) use self::accept_many::accept_all;
+pub(super) use self::commit_many::{Commit, commit_all};
 use super::PostgresStore;
 use super::rows::{TurnRow, owned_as, turn_columns};
 
@@ -33,6 +37,12 @@ const FIND: &str = concat!(
 const IS_RUNNING: &str = "
 SELECT EXISTS (
     SELECT FROM turns WHERE tenant_id = $1 AND owner_id = $2 AND session_id = $3 AND status IN ('running', 'awaiting_approval')
+)";
+
+/// Whether a turn of the session waits. Whoever has locked the session sees all that were accepted before.
+const IS_WAITING: &str = "
+SELECT EXISTS (
+    SELECT FROM turns WHERE tenant_id = $1 AND owner_id = $2 AND session_id = $3 AND status = 'queued'
 )";
 
 const OPEN: &str = "
@@ -49,9 +59,11 @@ const WAITING: &str = "SELECT tenant_id, owner_id, session_id FROM tidemark_wait
 #[cfg(test)]
 pub(super) fn statements() -> Vec<&'static str> {
     [
-        &[FIND, IS_RUNNING, OPEN, LAPSED, WAITING][..],
+        &[FIND, IS_RUNNING, IS_WAITING, OPEN, LAPSED, WAITING][..],
         accept::STATEMENTS,
+        accept_many::STATEMENTS,
         cancel::STATEMENTS,
+        commit_many::STATEMENTS,
         end::STATEMENTS,
         replace::STATEMENTS,
         start::STATEMENTS,
@@ -80,6 +92,19 @@ pub(super) async fn is_running(
         .fetch_one(tx)
         .await?;
     Ok(running)
+}
+
+/// Whether a turn of the session waits.
+async fn is_waiting(
+    tx: &mut PgConnection,
+    owner: Owner,
+    session: SessionId,
+) -> Result<bool, sqlx::Error> {
+    let (waiting,) = owned_as(IS_WAITING, owner)
+        .bind(session.0)
+        .fetch_one(tx)
+        .await?;
+    Ok(waiting)
 }
 
 fn owner(tenant: Uuid, id: i64) -> Owner {
@@ -122,11 +147,7 @@ async fn waiting(
 #[async_trait]
 impl TurnRepository for PostgresStore {
     async fn accept_turn(&self, turn: AcceptTurn) -> Result<Accepted, AcceptError> {
-        self.database
-            .write(turn.owner.tenant, turn, |tx, turn| {
-                Box::pin(accept::accept(tx, turn))
-            })
-            .await
+        self.acceptances.ask(turn.owner, turn).await?
     }
 
     async fn start_turn(
@@ -182,12 +203,16 @@ impl TurnRepository for PostgresStore {
             .await
     }
 
-    async fn commit_turn(&self, key: TurnKey, commit: CommitTurn) -> Result<Turn, TurnWriteError> {
-        self.database
-            .write(key.owner.tenant, commit, move |tx, commit| {
-                Box::pin(end::commit(tx, key, commit))
-            })
-            .await
+    async fn commit_turn(&self, key: TurnKey, turn: CommitTurn) -> Result<Turn, TurnWriteError> {
+        Ok(self.commit_and_look(key, turn).await?.turn)
+    }
+
+    async fn commit_and_look(
+        &self,
+        key: TurnKey,
+        turn: CommitTurn,
+    ) -> Result<Committed, TurnWriteError> {
+        self.commits.ask(key.owner, Commit { key, turn }).await?
     }
 
     async fn close_turn(&self, key: TurnKey, close: CloseTurn) -> Result<Turn, TurnWriteError> {

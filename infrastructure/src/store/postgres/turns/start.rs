@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use sqlx::PgConnection;
-use tidemark_application::ports::store::StoreError;
 use tidemark_application::ports::turns::{Started, TurnKey};
 use tidemark_domain::ids::{MessageId, Owner, SessionId, Timestamp};
 use tidemark_domain::turn::Turn;
@@ -44,10 +43,10 @@ pub(super) struct Start {
     pub(super) now: Timestamp,
 }
 
-pub(super) async fn start(
+pub(super) async fn start<E>(
     tx: &mut PgConnection,
     start: &Start,
-) -> Result<Option<Started>, Abort<StoreError>> {
+) -> Result<Option<Started>, Abort<E>> {
     let (owner, now) = (start.owner, start.now);
     let Some(mut session) = sessions::lock(tx, owner, start.session).await? else {
         return Ok(None);

@@ -2,12 +2,14 @@
 
 use sqlx::SqliteConnection;
 use tidemark_application::ports::store::StoreResult;
-use tidemark_application::ports::turns::{AcceptError, AcceptTurn, Accepted, TurnSession};
+use tidemark_application::ports::turns::{
+    AcceptError, AcceptTurn, Accepted, StartTurn, TurnSession,
+};
 use tidemark_domain::ids::{Owner, SessionId, TurnId};
 use tidemark_domain::session::{MemoryMode, Session};
 use tidemark_domain::turn::{Turn, TurnStatus};
 
-use super::{read, replace, turn_columns};
+use super::{read, replace, start, turn_columns};
 use crate::store::sqlite::errors::store_error;
 use crate::store::sqlite::idempotency::{self, Earlier};
 use crate::store::sqlite::rows::{self, Row, json, micros, owned};
@@ -86,6 +88,7 @@ async fn accepted_before(
     let waits = turn.status == TurnStatus::Queued && waits(connection, accept.owner, &turn).await?;
     Ok(Some(Accepted {
         turn,
+        started: None,
         waits,
         replayed: true,
     }))
@@ -174,9 +177,25 @@ pub(super) async fn accept(
     let turn = add(connection, &accept, session.id, memory).await?;
     let key = accept.idempotency.as_ref();
     idempotency::record(connection, owner, key, &[turn.id.0], accept.now).await?;
+    let waits = open.queued + open.running > 0;
+    let started = match accept.start.filter(|_| !waits) {
+        Some(start) => {
+            let (session, now) = (session.id, accept.now);
+            let StartTurn {
+                message,
+                lease,
+                event_block,
+            } = start;
+            start::start(connection, owner, session, message, lease, event_block, now).await?
+        }
+        None => None,
+    };
     Ok(Accepted {
-        turn,
-        waits: open.queued + open.running > 0,
+        turn: started
+            .as_ref()
+            .map_or(turn, |started| started.turn.clone()),
+        started: started.map(Box::new),
+        waits,
         replayed: false,
     })
 }

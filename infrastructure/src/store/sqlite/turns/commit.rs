@@ -1,18 +1,19 @@
 //! The commit boundary: the answer, the turn's state and the derived jobs become true together.
 
 use sqlx::SqliteConnection;
-use tidemark_application::ports::turns::{CommitTurn, TurnKey, TurnWriteError};
-use tidemark_domain::turn::{Turn, terminal_seq_after};
+use tidemark_application::ports::turns::{CommitTurn, Committed, TurnKey, TurnWriteError};
+use tidemark_domain::turn::terminal_seq_after;
 
 use super::write::keyed;
 use super::{fenced, turn_columns};
 use crate::store::sqlite::errors::store_error;
 use crate::store::sqlite::recalled::kept_sql;
-use crate::store::sqlite::rows::{self, json, micros};
+use crate::store::sqlite::rows::{self, Row, json, micros, owned};
 use crate::store::sqlite::statements::statements;
 use crate::store::sqlite::{jobs, messages};
 
 statements! {
+    WAITING = "SELECT count(*) AS waiting FROM turns WHERE tenant_id = ?1 AND owner_id = ?2 AND session_id = ?3 AND status = 'queued'";
     /// A turn that waits for approval cannot complete. One that has shown no memory has no use to be counted.
     COMPLETE = concat!(
         "UPDATE turns SET status = 'completed', terminal_seq = ?6, text = ?7, message_id = ?8, finish_reason = ?9, \
@@ -25,7 +26,7 @@ pub(super) async fn commit(
     connection: &mut SqliteConnection,
     key: TurnKey,
     commit: CommitTurn,
-) -> Result<Turn, TurnWriteError> {
+) -> Result<Committed, TurnWriteError> {
     let row = keyed(COMPLETE, key)
         .bind(terminal_seq_after(commit.events_used))
         .bind(&commit.answer.content)
@@ -41,7 +42,7 @@ pub(super) async fn commit(
         .ok_or(TurnWriteError::Fenced)?;
     let turn = rows::turn(&row)?;
     messages::append_said(
-        connection,
+        &mut *connection,
         key.owner,
         key.session_id,
         key.turn_id,
@@ -50,12 +51,18 @@ pub(super) async fn commit(
     )
     .await?;
     jobs::enqueue(
-        connection,
+        &mut *connection,
         key.owner,
         key.session_id,
         &commit.jobs,
         commit.now,
     )
     .await?;
-    Ok(turn)
+    let waiting = owned(WAITING, key.owner)
+        .bind(key.session_id.0)
+        .fetch_one(connection)
+        .await
+        .map_err(store_error)?;
+    let may_wait = Row::of("turns", &waiting).get::<i64>("waiting")? > 0;
+    Ok(Committed { turn, may_wait })
 }

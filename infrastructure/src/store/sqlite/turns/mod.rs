@@ -15,8 +15,8 @@ use async_trait::async_trait;
 use sqlx::SqliteConnection;
 use tidemark_application::ports::store::StoreResult;
 use tidemark_application::ports::turns::{
-    AcceptError, AcceptTurn, Accepted, CancelOutcome, CloseTurn, CommitTurn, NewMessage, Renewed,
-    Started, TurnKey, TurnRepository, TurnWriteError,
+    AcceptError, AcceptTurn, Accepted, CancelOutcome, CloseTurn, CommitTurn, Committed, NewMessage,
+    Renewed, Started, TurnKey, TurnRepository, TurnWriteError,
 };
 use tidemark_domain::ids::{MessageId, Owner, SessionId, Timestamp, TurnId};
 use tidemark_domain::session::Message;
@@ -125,6 +125,14 @@ impl TurnRepository for SqliteStore {
     }
 
     async fn commit_turn(&self, key: TurnKey, commit: CommitTurn) -> Result<Turn, TurnWriteError> {
+        Ok(self.commit_and_look(key, commit).await?.turn)
+    }
+
+    async fn commit_and_look(
+        &self,
+        key: TurnKey,
+        commit: CommitTurn,
+    ) -> Result<Committed, TurnWriteError> {
         self.writer
             .write(move |c| Box::pin(commit::commit(c, key, commit)))
             .await
