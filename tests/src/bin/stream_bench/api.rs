@@ -3,14 +3,18 @@
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::process::Server;
 
-/// How long derived work may take in the end, and how often it is looked at.
-const SETTLE_LIMIT: Duration = Duration::from_mins(2);
+/// How long derived work is waited for, and how often it is looked at.
+const SETTLE_LIMIT: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(100);
+
+/// What is to run later than in this time was put off on purpose; the clock of a database may be a little ahead.
+const PUT_OFF: TimeDelta = TimeDelta::seconds(1);
 
 /// Whether the server can serve.
 pub(crate) async fn is_ready(server: &Server) -> bool {
@@ -30,13 +34,13 @@ pub(crate) async fn settle(server: &Server) {
 }
 
 async fn has_due_job(server: &Server) -> bool {
-    let mut cursor = String::new();
+    let (now, mut cursor) = (Utc::now(), String::new());
     loop {
         let path = format!("/v1/jobs?limit=100{cursor}");
         let page = get(server, &path).await.expect("a list of jobs");
         if page["items"]
             .as_array()
-            .is_some_and(|jobs| jobs.iter().any(is_due))
+            .is_some_and(|jobs| jobs.iter().any(|job| is_due(job, now)))
         {
             return true;
         }
@@ -47,10 +51,10 @@ async fn has_due_job(server: &Server) -> bool {
     }
 }
 
-/// Running, or waiting for a worker. What was never tried and is to run later than it was made was put off on purpose.
-fn is_due(job: &Value) -> bool {
-    let second = |field: &str| job[field].as_str().and_then(|time| time.get(..19));
-    let put_off = job["attempts"] == 0 && second("run_at") > second("created_at");
+/// Running, or waiting for a worker; what is to run later was put off on purpose.
+fn is_due(job: &Value, now: DateTime<Utc>) -> bool {
+    let run_at = job["run_at"].as_str().map(str::parse::<DateTime<Utc>>);
+    let put_off = matches!(run_at, Some(Ok(at)) if at > now + PUT_OFF);
     job["state"] == "running" || (job["state"] == "pending" && !put_off)
 }
 
@@ -75,12 +79,11 @@ mod tests {
 
     #[test]
     fn work_is_due_unless_it_was_put_off_or_given_up() {
-        let job = |state: &str, run_at: &str, attempts: u32| json!({"state": state, "created_at": "2026-01-01T00:00:00.1Z", "run_at": run_at, "attempts": attempts});
-        let (now, later) = ("2026-01-01T00:00:00.2Z", "2026-01-01T00:05:00.1Z");
-        assert!(is_due(&job("pending", now, 0)));
-        assert!(is_due(&job("running", later, 1)));
-        assert!(is_due(&job("pending", later, 1)));
-        assert!(!is_due(&job("pending", later, 0)));
-        assert!(!is_due(&job("failed", now, 8)));
+        let now: DateTime<Utc> = "2026-01-01T00:00:10Z".parse().unwrap();
+        let due =
+            |state: &str, run_at: &str| is_due(&json!({"state": state, "run_at": run_at}), now);
+        let (before, later) = ("2026-01-01T00:00:02.5Z", "2026-01-01T00:05:00Z");
+        assert!(due("pending", before) && due("running", before) && due("running", later));
+        assert!(!due("pending", later) && !due("failed", before));
     }
 }

@@ -39,13 +39,13 @@ pub(crate) struct LoadArgs {
     /// How long a turn may take
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     limit: u64,
+    /// Streams that are of one user
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    per_user: u32,
     /// Tells the users and questions of this load from those of others
     #[arg(long, value_name = "TEXT")]
     mark: String,
 }
-
-/// Streams that one user has; a server bounds them.
-const STREAMS_OF_A_USER: u32 = 20;
 
 /// What all readers saw.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -134,7 +134,7 @@ async fn one_after_the_other(
 ) -> Vec<Result<Seen, String>> {
     let ramp = Duration::from_millis(args.ramp_ms.into());
     sleep(ramp * number / args.streams).await;
-    let user = format!("bench-{}-{}", args.mark, number / STREAMS_OF_A_USER);
+    let user = format!("bench-{}-{}", args.mark, number / args.per_user);
     let more = |round: u32| match args.seconds {
         Some(seconds) => begun.elapsed() < Duration::from_secs(seconds),
         None => round < args.rounds,

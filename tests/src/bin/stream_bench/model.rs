@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use tokio::io::{self, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
 
 use crate::http::{LAST_CHUNK, end_of_head, field, put_chunk};
@@ -35,8 +35,7 @@ pub(crate) struct ModelArgs {
 
 /// Answers until the process ends.
 pub(crate) async fn serve(args: ModelArgs) {
-    let listener = TcpListener::bind(args.listen).await.expect("an address");
-    process::tell_address(listener.local_addr().expect("an address"));
+    let listener = process::listen(args.listen);
     loop {
         let (stream, _) = listener.accept().await.expect("a connection");
         // A client that has gone is no failure of the model.

@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
@@ -21,10 +22,17 @@ const END_LIMIT: Duration = Duration::from_secs(20);
 /// Clock ticks a second in `/proc`: 100 on every architecture that Linux gives them for (`USER_HZ`).
 const TICKS: u32 = 100;
 
-/// Says where this process listens, as the server does.
-pub(crate) fn tell_address(address: SocketAddr) {
-    println!("{LISTENING}{address}");
+/// Connections that may wait to be accepted; thousands may come before a process gets its turn. The system may allow less.
+const WAITING: u32 = 4_096;
+
+/// Listens, and says where, as the server does.
+pub(crate) fn listen(address: SocketAddr) -> TcpListener {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(address).expect("an address");
+    let listener = socket.listen(WAITING).expect("to listen");
+    println!("{LISTENING}{}", listener.local_addr().expect("an address"));
     std::io::stdout().flush().expect("standard output");
+    listener
 }
 
 /// Lets this process and its children have as many open files as they may.

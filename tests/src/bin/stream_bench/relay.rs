@@ -16,7 +16,6 @@ use clap::Args;
 use futures::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tokio::net::TcpListener;
 
 use crate::process;
 
@@ -47,9 +46,7 @@ pub(crate) async fn serve(args: RelayArgs) {
             .expect("a client"),
         url: format!("{}/chat/completions", args.model),
     };
-    let listener = TcpListener::bind(args.listen).await.expect("an address");
-    process::tell_address(listener.local_addr().expect("an address"));
-    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+    let listener = process::listen(args.listen).tap_io(|stream| drop(stream.set_nodelay(true)));
     let router = Router::new()
         .route("/v1/chat/stream", get(relayed))
         .with_state(relay);

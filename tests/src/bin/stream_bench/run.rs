@@ -48,6 +48,9 @@ pub(crate) struct RunArgs {
     /// How long the model's first token takes
     #[arg(long, value_name = "MILLISECONDS", default_value_t = 200)]
     delay_ms: u64,
+    /// Streams that are of one user; each is a session of its own
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    per_user: u32,
     /// Clients at full speed
     #[arg(long, value_name = "N", default_value_t = 64)]
     clients: u32,
@@ -141,13 +144,13 @@ impl Bench {
             let relay = self.relay().await;
             let reference = self.wave(&relay, streams).await;
             relay.server.end().await;
-            complain(&format!("relay, {streams} streams"), &reference.outcome);
+            tell(&format!("relay-{streams}"), &reference.outcome);
             for store in &stores {
                 let (product, _) = self.product(store).await;
                 let wave = self.wave(&product, streams).await;
                 product.server.end().await;
                 let row = format!("{}-{streams}", name_of(store));
-                complain(&row, &wave.outcome);
+                tell(&row, &wave.outcome);
                 add_wave(report, &row, &reference, &wave);
             }
         }
@@ -158,7 +161,7 @@ impl Bench {
         self.warm_up(&relay).await;
         let reference = self.full_speed(&relay).await;
         relay.server.end().await;
-        complain("relay at full speed", &reference);
+        tell("relay at full speed", &reference);
         for store in &stores {
             self.measure_whole(report, store, &reference).await;
         }
@@ -180,7 +183,7 @@ impl Bench {
         let drained = ended.elapsed();
         product.server.end().await;
         let row = name_of(store);
-        complain(row, &outcome);
+        tell(&format!("{row} at full speed"), &outcome);
         report.add(row, "start_seconds", start.as_secs_f64());
         report.add(row, "idle_mib", idle as f64 / 1_024.0);
         report.add(row, "errors", (outcome.failed + reference.failed) as f64);
@@ -286,6 +289,7 @@ impl Bench {
         command
             .args(["load", "--address", &asked.server.address, "--mark", &mark])
             .args(["--tokens", &self.args.tokens.to_string()])
+            .args(["--per-user", &self.args.per_user.to_string()])
             .args(load.split(' '))
             .stdout(Stdio::piped());
         let running = command.spawn().expect("a load").wait_with_output();
@@ -313,6 +317,15 @@ fn name_of(store: &str) -> &str {
 
 fn per_second(outcome: &Outcome) -> f64 {
     outcome.turns as f64 / outcome.seconds
+}
+
+/// A line as soon as it is measured; the table comes in the end.
+fn tell(what: &str, outcome: &Outcome) {
+    println!(
+        "{what}: {} turns in {:.1} s, first token {:.1} ms beyond the model's at p99",
+        outcome.turns, outcome.seconds, outcome.first.p99
+    );
+    complain(what, outcome);
 }
 
 fn complain(what: &str, outcome: &Outcome) {
