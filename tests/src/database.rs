@@ -99,7 +99,8 @@ fn server_url(variable: &str) -> String {
     })
 }
 
-fn with_database(server: &str, name: &str) -> String {
+/// The address of another database of the same server.
+pub fn with_database(server: &str, name: &str) -> String {
     let (address, query) = server
         .split_once('?')
         .map_or((server, None), |(address, query)| (address, Some(query)));

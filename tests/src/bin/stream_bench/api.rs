@@ -22,15 +22,18 @@ pub(crate) async fn is_ready(server: &Server) -> bool {
 }
 
 /// Waits until no derived work is due.
-pub(crate) async fn settle(server: &Server) {
+///
+/// # Errors
+/// Some still was when the limit had passed.
+pub(crate) async fn settle(server: &Server) -> Result<(), String> {
     let begun = Instant::now();
     while has_due_job(server).await {
         if begun.elapsed() > SETTLE_LIMIT {
-            println!("derived work was not done within {SETTLE_LIMIT:?}");
-            return;
+            return Err(format!("derived work was not done within {SETTLE_LIMIT:?}"));
         }
         sleep(LOOK).await;
     }
+    Ok(())
 }
 
 async fn has_due_job(server: &Server) -> bool {

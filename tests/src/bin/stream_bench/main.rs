@@ -13,17 +13,20 @@
 )]
 
 mod api;
+mod bench;
 mod client;
 mod clock;
 mod http;
 mod load;
 mod model;
 mod process;
+mod reference;
 mod relay;
 mod report;
 mod requirement;
 mod run;
 mod token;
+mod verdict;
 
 use std::process::ExitCode;
 

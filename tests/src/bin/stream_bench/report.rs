@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::process::busy_processors;
+
 /// Columns of the table of streams: the figure, its heading, and its decimals.
 const COLUMNS: [(&str, &str, usize); 15] = [
     ("errors", "errors", 0),
@@ -42,6 +44,16 @@ pub(crate) struct Report {
 }
 
 impl Report {
+    /// Begins with how busy the machine is.
+    pub(crate) async fn of_this_machine() -> Self {
+        let busy = busy_processors().await;
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        println!("before the run {busy:.1} of {processors} processors were busy");
+        let mut report = Self::default();
+        report.add("machine", "busy_before", busy);
+        report
+    }
+
     /// Takes a figure.
     pub(crate) fn add(&mut self, row: &str, name: &'static str, value: f64) {
         if !self.rows.contains_key(row) {
@@ -99,6 +111,23 @@ impl Report {
                 100.0 * own / relay,
                 figure("errors").unwrap_or_default(),
                 figure("drained_seconds").unwrap_or_default()
+            );
+        }
+        if let (Some(reached), Some(ratio)) =
+            (figure("pgbench_per_second"), figure("pgbench_ratio"))
+        {
+            let _ = writeln!(
+                out,
+                "{name}: that is {:.0} % of the {reached:.0} that pgbench reaches with a turn's {:.0} statements in {:.0} transactions",
+                100.0 * ratio,
+                figure("turn_statements").unwrap_or_default(),
+                figure("turn_transactions").unwrap_or_default()
+            );
+        }
+        if let (Some(all), Some(cpu)) = (figure("all_transactions"), figure("turn_cpu")) {
+            let _ = writeln!(
+                out,
+                "{name}: {all:.1} transactions and {cpu:.2} ms of the server's processor time a turn, derived work included"
             );
         }
         if let (Some(idle), Some(start)) = (figure("idle_mib"), figure("start_seconds")) {

@@ -1,18 +1,17 @@
 //! Starts everything, loads the relay and the server in turn, and prints what they took.
 
 use std::path::PathBuf;
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use tempfile::TempDir;
 use tokio::time::sleep;
 
-use crate::api::{is_ready, settle};
+use crate::bench::{Asked, Bench, Parts, name_of};
 use crate::load::Outcome;
-use crate::process::{self, Server};
 use crate::report::Report;
-use crate::requirement::Requirement;
+use crate::verdict::Verdict;
+use crate::{process, reference};
 
 /// The least turns of a wave: a few streams take several one after the other.
 const LEAST_TURNS: u32 = 50;
@@ -25,83 +24,57 @@ const LONGEST_RAMP_MS: u32 = 2_000;
 const WARM_STREAMS: u32 = 16;
 const WARM_ROUNDS: u32 = 4;
 
-/// How often memory is looked at.
-const LOOK: Duration = Duration::from_millis(100);
-
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The server's binary
-    #[arg(long, value_name = "FILE")]
-    server: PathBuf,
-    /// `sqlite`, a file that is removed in the end, or the address of an empty `PostgreSQL` database; may be named several times
-    #[arg(long, value_name = "STORE", default_value = "sqlite")]
-    store: Vec<String>,
+    #[command(flatten)]
+    parts: Parts,
     /// Streams at once, a wave each
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [10, 100, 1_000, 5_000], value_parser = clap::value_parser!(u32).range(1..=20_000))]
     streams: Vec<u32>,
-    /// Tokens of an answer
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    tokens: u16,
-    /// Tokens a second of a stream
-    #[arg(long, value_name = "N", default_value_t = 20.0)]
-    rate: f64,
-    /// How long the model's first token takes
-    #[arg(long, value_name = "MILLISECONDS", default_value_t = 200)]
-    delay_ms: u64,
-    /// Streams that are of one user; each is a session of its own
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
-    per_user: u32,
     /// Clients at full speed
     #[arg(long, value_name = "N", default_value_t = 64)]
     clients: u32,
-    /// How long full speed lasts
+    /// How long full speed lasts; 0 leaves it out, and the waves alone are measured
     #[arg(long, value_name = "SECONDS", default_value_t = 8)]
     seconds: u64,
-    /// Write the figures as JSON
+    /// Leave the waves out
+    #[arg(long)]
+    no_waves: bool,
+    /// `pgbench`, for the reference of full speed on `PostgreSQL`; it needs a superuser, and a log that is written as JSON
     #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Fail unless it holds, as `postgres-1000/cpu_ratio<=3` (at most) or `postgres/turns_per_second=300` (at least); may be repeated
-    #[arg(long, value_name = "ROW/NAME=VALUE")]
-    require: Vec<Requirement>,
+    pgbench: Option<PathBuf>,
+    /// Keep the script of the reference
+    #[arg(long, value_name = "FILE", requires = "pgbench")]
+    script: Option<PathBuf>,
+    #[command(flatten)]
+    verdict: Verdict,
 }
 
 /// Measures, prints, and judges.
 pub(crate) async fn run(args: RunArgs) -> ExitCode {
     process::raise_open_files();
-    let busy = process::busy_processors().await;
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut report = Report::of_this_machine().await;
     println!(
-        "{} tokens at {} a second; before the run {busy:.1} of {processors} processors were busy",
-        args.tokens, args.rate
+        "{} tokens at {} a second",
+        args.parts.tokens, args.parts.rate
     );
-    let mut bench = Bench::start(args.clone()).await;
-    let mut report = Report::default();
-    report.add("machine", "busy_before", busy);
-    bench.measure(&mut report).await;
-    bench.model.end().await;
+    let bench = Bench::start(args.parts.clone()).await;
+    let mut run = Run {
+        args,
+        bench,
+        failures: Vec::new(),
+    };
+    run.measure(&mut report).await;
+    run.bench.end().await;
     println!("{}", report.table());
-    if let Some(file) = &args.json {
-        let json = serde_json::to_string_pretty(&report.json()).expect("JSON");
-        std::fs::write(file, json + "\n").expect("to write the figures");
-    }
-    let mut met = true;
-    for requirement in &args.require {
-        let (holds, line) = requirement.judge(&report);
-        met &= holds;
-        println!("{line}");
-    }
-    if met {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    run.args.verdict.of(&report, &run.failures)
 }
 
-struct Bench {
+struct Run {
     args: RunArgs,
-    dir: TempDir,
-    model: Server,
-    loads: u32,
+    bench: Bench,
+    /// Why something was not measured, or did not end in time.
+    failures: Vec<String>,
 }
 
 /// What a wave took.
@@ -115,38 +88,21 @@ struct Wave {
     kib: f64,
 }
 
-/// Who is asked.
-struct Asked {
-    server: Server,
-    is_product: bool,
-}
-
-impl Bench {
-    async fn start(args: RunArgs) -> Self {
-        let dir = TempDir::new().expect("a directory");
-        let mut model = process::command(&this_program());
-        model
-            .args(["model", "--tokens", &args.tokens.to_string()])
-            .args(["--rate", &args.rate.to_string()])
-            .args(["--delay-ms", &args.delay_ms.to_string()]);
-        let model = Server::start(model, &dir.path().join("model.log")).await;
-        Self {
-            args,
-            dir,
-            model,
-            loads: 0,
-        }
-    }
-
+impl Run {
     async fn measure(&mut self, report: &mut Report) {
-        let stores = self.args.store.clone();
-        for streams in self.args.streams.clone() {
-            let relay = self.relay().await;
+        let stores = self.args.parts.store.clone();
+        let waves = if self.args.no_waves {
+            Vec::new()
+        } else {
+            self.args.streams.clone()
+        };
+        for streams in waves {
+            let relay = self.bench.relay().await;
             let reference = self.wave(&relay, streams).await;
             relay.server.end().await;
             tell(&format!("relay-{streams}"), &reference.outcome);
             for store in &stores {
-                let (product, _) = self.product(store).await;
+                let (product, _) = self.bench.product(store, &[]).await;
                 let wave = self.wave(&product, streams).await;
                 product.server.end().await;
                 let row = format!("{}-{streams}", name_of(store));
@@ -157,7 +113,7 @@ impl Bench {
         if self.args.seconds == 0 {
             return;
         }
-        let relay = self.relay().await;
+        let relay = self.bench.relay().await;
         self.warm_up(&relay).await;
         let reference = self.full_speed(&relay).await;
         relay.server.end().await;
@@ -168,70 +124,74 @@ impl Bench {
     }
 
     /// What concerns a server as a whole: its start on a database that has been used, its memory, its full speed.
-    async fn measure_whole(&mut self, report: &mut Report, store: &str, reference: &Outcome) {
+    async fn measure_whole(&mut self, report: &mut Report, store: &str, relay: &Outcome) {
         // The first start makes the database where no wave has.
-        let (made, _) = self.product(store).await;
+        let (made, _) = self.bench.product(store, &[]).await;
         self.warm_up(&made).await;
         made.server.end().await;
-        let (product, start) = self.product(store).await;
+        let (product, start) = self.bench.product(store, &[]).await;
         sleep(Duration::from_secs(1)).await;
         let idle = product.server.resident();
         self.warm_up(&product).await;
+        let (before, committed) = (product.server.processor_time(), commits(store).await);
         let outcome = self.full_speed(&product).await;
         let ended = Instant::now();
-        settle(&product.server).await;
+        self.settle(&product).await;
         let drained = ended.elapsed();
+        let used = product.server.processor_time() - before;
         product.server.end().await;
         let row = name_of(store);
         tell(&format!("{row} at full speed"), &outcome);
-        report.add(row, "start_seconds", start.as_secs_f64());
-        report.add(row, "idle_mib", idle as f64 / 1_024.0);
-        report.add(row, "errors", (outcome.failed + reference.failed) as f64);
-        report.add(row, "turns_per_second", per_second(&outcome));
-        report.add(row, "relay_per_second", per_second(reference));
-        report.add(row, "drained_seconds", drained.as_secs_f64());
-    }
-
-    async fn relay(&self) -> Asked {
-        let mut relay = process::command(&this_program());
-        relay.args(["relay", "--model", &self.model_url()]);
-        Asked {
-            server: Server::start(relay, &self.dir.path().join("relay.log")).await,
-            is_product: false,
+        for (name, value) in [
+            ("start_seconds", start.as_secs_f64()),
+            ("idle_mib", idle as f64 / 1_024.0),
+            ("errors", (outcome.failed + relay.failed) as f64),
+            ("turns_per_second", per_second(&outcome)),
+            ("relay_per_second", per_second(relay)),
+            ("drained_seconds", drained.as_secs_f64()),
+            (
+                "turn_cpu",
+                used.as_secs_f64() * 1e3 / outcome.turns.max(1) as f64,
+            ),
+        ] {
+            report.add(row, name, value);
+        }
+        // A connection tells what it committed when it ends, at the latest.
+        sleep(Duration::from_millis(500)).await;
+        if let (Some(before), Some(after)) = (committed, commits(store).await) {
+            let each = (after - before) as f64 / outcome.turns.max(1) as f64;
+            report.add(row, "all_transactions", each);
+        }
+        if store.starts_with("postgres") && self.args.pgbench.is_some() {
+            self.refer(report, store, per_second(&outcome)).await;
         }
     }
 
-    /// A fresh process on the store, and how long it took until it was ready.
-    async fn product(&self, store: &str) -> (Asked, Duration) {
-        let file = self.dir.path().join("tidemark.db");
-        let url = match store {
-            "sqlite" => format!("sqlite://{}", file.display()),
-            url => url.to_owned(),
+    /// Measures what `pgbench` reaches with the statements of a turn.
+    async fn refer(&mut self, report: &mut Report, store: &str, own: f64) {
+        let settings = reference::Settings {
+            pgbench: self.args.pgbench.clone().unwrap_or_default(),
+            clients: self.args.clients,
+            seconds: self.args.seconds,
+            tokens: self.args.parts.tokens,
+            script: self.args.script.clone(),
         };
-        let mut command = process::command(&self.args.server);
-        command
-            .arg("serve")
-            .env("TIDEMARK_LISTEN", "127.0.0.1:0")
-            .env("TIDEMARK_STORE__URL", url)
-            .env("TIDEMARK_MODEL__BASE_URL", self.model_url())
-            .env("TIDEMARK_MODEL__NAME", "scripted")
-            .current_dir(self.dir.path());
-        let begun = Instant::now();
-        let log = self.dir.path().join("server.log");
-        let server = Server::start(command, &log).await;
-        while !is_ready(&server).await {
-            sleep(Duration::from_millis(2)).await;
+        let row = name_of(store);
+        match reference::measured(&self.bench, store, &settings).await {
+            Ok(reached) => {
+                report.add(row, "turn_transactions", reached.transactions as f64);
+                report.add(row, "turn_statements", reached.statements as f64);
+                report.add(row, "pgbench_per_second", reached.per_second);
+                report.add(row, "pgbench_ratio", own / reached.per_second);
+            }
+            Err(failure) => self.failures.push(failure),
         }
-        let start = begun.elapsed();
-        let asked = Asked {
-            server,
-            is_product: true,
-        };
-        (asked, start)
     }
 
-    fn model_url(&self) -> String {
-        format!("http://{}/v1", self.model.address)
+    async fn settle(&mut self, asked: &Asked) {
+        if let Err(failure) = asked.settle().await {
+            self.failures.push(failure);
+        }
     }
 
     async fn wave(&mut self, asked: &Asked, streams: u32) -> Wave {
@@ -241,16 +201,14 @@ impl Bench {
         let load = format!("--streams {streams} --rounds {rounds} --ramp-ms {ramp}");
         let server = &asked.server;
         let (idle, before) = (server.resident(), server.processor_time());
-        let (outcome, most) = self.load(asked, &load).await;
-        let tokens = (outcome.turns * u64::from(self.args.tokens)).max(1);
+        let (outcome, most) = self.bench.load(asked, &load).await;
+        let tokens = (outcome.turns * u64::from(self.args.parts.tokens)).max(1);
         let a_token = || {
             let used = server.processor_time().saturating_sub(before);
             used.as_secs_f64() * 1e6 / tokens as f64
         };
         let cpu = a_token();
-        if asked.is_product {
-            settle(server).await;
-        }
+        self.settle(asked).await;
         Wave {
             cpu,
             cpu_derived: a_token(),
@@ -264,11 +222,9 @@ impl Bench {
         let most = self.args.streams.iter().copied().max();
         let streams = most.unwrap_or(0).max(self.args.clients).min(WARM_STREAMS);
         let load = format!("--streams {streams} --rounds {WARM_ROUNDS} --at-once");
-        let (outcome, _) = self.load(asked, &load).await;
+        let (outcome, _) = self.bench.load(asked, &load).await;
         complain("warming up", &outcome);
-        if asked.is_product {
-            settle(&asked.server).await;
-        }
+        self.settle(asked).await;
         sleep(Duration::from_millis(300)).await;
     }
 
@@ -278,41 +234,17 @@ impl Bench {
             "--streams {} --seconds {} --at-once",
             args.clients, args.seconds
         );
-        self.load(asked, &load).await.0
-    }
-
-    /// Runs a load, and gives what it saw and the most memory that the server had meanwhile, in KiB.
-    async fn load(&mut self, asked: &Asked, load: &str) -> (Outcome, u64) {
-        self.loads += 1;
-        let mark = format!("{}-{}", std::process::id(), self.loads);
-        let mut command = process::command(&this_program());
-        command
-            .args(["load", "--address", &asked.server.address, "--mark", &mark])
-            .args(["--tokens", &self.args.tokens.to_string()])
-            .args(["--per-user", &self.args.per_user.to_string()])
-            .args(load.split(' '))
-            .stdout(Stdio::piped());
-        let running = command.spawn().expect("a load").wait_with_output();
-        let mut running = std::pin::pin!(running);
-        let mut most = 0;
-        loop {
-            tokio::select! {
-                output = &mut running => {
-                    let output = output.expect("a load's end").stdout;
-                    return (serde_json::from_slice(&output).expect("a load's outcome"), most);
-                }
-                () = sleep(LOOK) => most = most.max(asked.server.resident()),
-            }
-        }
+        self.bench.load(asked, &load).await.0
     }
 }
 
-fn this_program() -> PathBuf {
-    std::env::current_exe().expect("the path of this program")
-}
-
-fn name_of(store: &str) -> &str {
-    store.split_once("://").map_or(store, |(scheme, _)| scheme)
+/// Transactions that were committed in a store, if it counts them.
+async fn commits(store: &str) -> Option<i64> {
+    if store.starts_with("postgres") {
+        reference::copy::commits(store).await.ok()
+    } else {
+        None
+    }
 }
 
 fn per_second(outcome: &Outcome) -> f64 {
