@@ -74,3 +74,46 @@ async fn a_requirement_that_is_missed_fails_the_benchmark() {
     assert!(table.contains("ok   sqlite-1/errors"), "{table}");
     assert!(table.contains("FAIL sqlite-1/cpu"), "{table}");
 }
+
+#[tokio::test]
+async fn single_turns_with_memories_and_in_long_sessions_are_measured_on_both_stores() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Database::create(Store::Postgres, dir.path()).await;
+    let figures = dir.path().join("figures.json");
+    let running = Command::new(env!("CARGO_BIN_EXE_stream_bench"))
+        .args(["turns", "--store", "sqlite", "--store", database.url()])
+        .args(["--tokens", "4", "--turns", "3"])
+        .args(["--memories", "30,10x3", "--embedded", "30"])
+        .args(["--messages", "20"])
+        .args(["--require", "postgres-vectors-30/errors<=0"])
+        .arg("--server")
+        .arg(server::binary())
+        .arg("--json")
+        .arg(&figures)
+        .current_dir(dir.path())
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = within("the benchmark to end", COMMAND_LIMIT, running).await;
+    let output = output.expect("the benchmark runs");
+    assert!(output.status.success(), "{}", said(&output));
+    let figures = std::fs::read_to_string(figures).unwrap();
+    let figures: BTreeMap<String, Value> = serde_json::from_str(&figures).unwrap();
+    for store in ["sqlite", "postgres"] {
+        for row in ["vectors-30", "vectors-10x3", "session-20"] {
+            let row = &figures[&format!("{store}-{row}")];
+            let figure = |name: &str| row[name].as_f64().unwrap();
+            assert_eq!(row["errors"], 0.0, "{figures:?}");
+            assert!(
+                figure("commit_p50") > 0.0 && figure("server_cpu") > 0.0,
+                "{figures:?}"
+            );
+            let beyond =
+                figure("first_p50") - figure("relay_first_p50") - 2.0 * figure("commit_p50");
+            assert!((figure("beyond_p50") - beyond).abs() < 1e-9, "{figures:?}");
+        }
+        let many = &figures[&format!("{store}-vectors-30")];
+        assert!(many["recalled"].as_f64() > Some(0.0), "{figures:?}");
+        assert_eq!(many["degraded"], 0.0, "{figures:?}");
+    }
+}

@@ -9,8 +9,7 @@ use tokio::time::sleep;
 
 use crate::process::Server;
 
-/// How long derived work is waited for, and how often it is looked at.
-const SETTLE_LIMIT: Duration = Duration::from_secs(30);
+/// How often derived work is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What is to run later than in this time was put off on purpose; the clock of a database may be a little ahead.
@@ -25,11 +24,11 @@ pub(crate) async fn is_ready(server: &Server) -> bool {
 ///
 /// # Errors
 /// Some still was when the limit had passed.
-pub(crate) async fn settle(server: &Server) -> Result<(), String> {
+pub(crate) async fn settle(server: &Server, limit: Duration) -> Result<(), String> {
     let begun = Instant::now();
     while has_due_job(server).await {
-        if begun.elapsed() > SETTLE_LIMIT {
-            return Err(format!("derived work was not done within {SETTLE_LIMIT:?}"));
+        if begun.elapsed() > limit {
+            return Err(format!("derived work was not done within {limit:?}"));
         }
         sleep(LOOK).await;
     }
@@ -59,6 +58,28 @@ fn is_due(job: &Value, now: DateTime<Utc>) -> bool {
     let run_at = job["run_at"].as_str().map(str::parse::<DateTime<Utc>>);
     let put_off = matches!(run_at, Some(Ok(at)) if at > now + PUT_OFF);
     job["state"] == "running" || (job["state"] == "pending" && !put_off)
+}
+
+/// Sends a user's request.
+///
+/// # Errors
+/// It was not answered, or refused.
+pub(crate) async fn post(
+    server: &Server,
+    user: &str,
+    path: &str,
+    body: &Value,
+) -> Result<Value, String> {
+    let url = format!("http://{}{path}", server.address);
+    let request = CLIENT.post(url).header("x-tidemark-user", user).json(body);
+    let answer = request.send().await.map_err(|e| format!("{path}: {e}"))?;
+    let status = answer.status();
+    let text = answer.text().await.map_err(|e| format!("{path}: {e}"))?;
+    if status.is_success() {
+        serde_json::from_str(&text).map_err(|e| format!("{path}: {e}: {text}"))
+    } else {
+        Err(format!("{path}: {status}: {text}"))
+    }
 }
 
 async fn get(server: &Server, path: &str) -> Option<Value> {

@@ -15,6 +15,9 @@ use crate::process::{self, Server};
 /// How often memory is looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// How long the derived work of a load is waited for.
+const SETTLE_LIMIT: Duration = Duration::from_mins(2);
+
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Parts {
     /// The server's binary
@@ -57,8 +60,13 @@ impl Asked {
     /// # Errors
     /// It was not done in time.
     pub(crate) async fn settle(&self) -> Result<(), String> {
+        self.settle_within(SETTLE_LIMIT).await
+    }
+
+    /// The same with another limit, where more was left behind than by a load.
+    pub(crate) async fn settle_within(&self, limit: Duration) -> Result<(), String> {
         if self.is_product {
-            settle(&self.server).await?;
+            settle(&self.server, limit).await?;
         }
         Ok(())
     }

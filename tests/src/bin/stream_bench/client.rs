@@ -17,6 +17,10 @@ pub(crate) struct Seen {
     pub(crate) first: u64,
     /// Of each token: from the model to the reader.
     pub(crate) relayed: Vec<u64>,
+    /// How many memories were recalled for it by relevance; a relay recalls none.
+    pub(crate) recalled: usize,
+    /// A way of recalling did not answer in time.
+    pub(crate) degraded: bool,
 }
 
 /// Asks, and reads to the end of the answer.
@@ -64,7 +68,21 @@ struct Answer {
     stamps: Vec<Stamp>,
     /// When each came.
     came: Vec<u64>,
+    recalled: usize,
+    degraded: bool,
     done: bool,
+}
+
+#[derive(Deserialize)]
+struct Recall {
+    memories: Vec<Recalled>,
+    #[serde(default)]
+    degraded: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Recalled {
+    via: String,
 }
 
 #[derive(Deserialize)]
@@ -133,6 +151,13 @@ impl Answer {
                     .ok_or_else(|| format!("not of the model: {data}"))?;
                 self.came.resize(self.stamps.len(), at);
             }
+            "recall" => {
+                let recall: Recall =
+                    serde_json::from_str(data).map_err(|e| format!("{e}: {data}"))?;
+                let by_relevance = recall.memories.iter().filter(|m| m.via == "relevance");
+                self.recalled = by_relevance.count();
+                self.degraded = !recall.degraded.is_empty();
+            }
             "done" => {
                 let done: Done<'_> =
                     serde_json::from_str(data).map_err(|e| format!("{e}: {data}"))?;
@@ -163,6 +188,8 @@ impl Answer {
         let by_model = first.sent.saturating_sub(arrived);
         Ok(Seen {
             first: (came - asked).saturating_sub(by_model),
+            recalled: self.recalled,
+            degraded: self.degraded,
             relayed: self
                 .stamps
                 .iter()

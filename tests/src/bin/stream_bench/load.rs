@@ -74,7 +74,8 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    fn of(mut nanoseconds: Vec<u64>) -> Self {
+    /// Of values in nanoseconds; all are 0 where there are none.
+    pub(crate) fn of(mut nanoseconds: Vec<u64>) -> Self {
         nanoseconds.sort_unstable();
         let at = |share: f64| {
             let rank = (share * nanoseconds.len() as f64).ceil() as usize;

@@ -25,7 +25,9 @@ mod relay;
 mod report;
 mod requirement;
 mod run;
+mod texts;
 mod token;
+mod turns;
 mod verdict;
 
 use std::process::ExitCode;
@@ -50,8 +52,10 @@ enum Part {
     Relay(relay::RelayArgs),
     /// Clients that read streams, and what they saw as JSON
     Load(load::LoadArgs),
-    /// All of it, and the server
+    /// All of it, and the server: streams at once, and full speed
     Run(run::RunArgs),
+    /// The model, the relay and the server: single turns with many memories, and in long sessions
+    Turns(turns::TurnsArgs),
 }
 
 fn main() -> ExitCode {
@@ -68,6 +72,7 @@ fn main() -> ExitCode {
             Part::Relay(args) => relay::serve(args).await,
             Part::Load(args) => load::run(args).await,
             Part::Run(args) => return run::run(args).await,
+            Part::Turns(args) => return turns::run(args).await,
         }
         ExitCode::SUCCESS
     })

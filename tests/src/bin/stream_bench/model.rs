@@ -4,6 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tidemark_tests::embeddings;
 use tokio::io::{self, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
@@ -16,6 +19,14 @@ pub(crate) const AT_ONCE: &str = "[[at once]]";
 
 /// The largest request that is read.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
+
+/// Numbers of a vector, as those of small models of sentences.
+const DIMENSION: usize = 384;
+
+#[derive(Deserialize)]
+struct Embeddings {
+    input: Vec<String>,
+}
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ModelArgs {
@@ -47,11 +58,13 @@ async fn answer_all(mut stream: TcpStream, args: ModelArgs) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut received = Vec::new();
     loop {
-        let Some(body) = next_request(&mut stream, &mut received).await? else {
+        let Some((path, body)) = next_request(&mut stream, &mut received).await? else {
             return Ok(());
         };
         let arrived = clock::now();
-        if !contains(&body, "\"stream\":true") {
+        if path.ends_with("/embeddings") {
+            stream.write_all(embedded(&body)?.as_bytes()).await?;
+        } else if !contains(&body, "\"stream\":true") {
             stream.write_all(whole().as_bytes()).await?;
         } else if args.rate == 0.0 || contains(&body, AT_ONCE) {
             at_once(&mut stream, args.tokens.into(), arrived).await?;
@@ -61,20 +74,21 @@ async fn answer_all(mut stream: TcpStream, args: ModelArgs) -> io::Result<()> {
     }
 }
 
-/// The body of the next request; none when the client is done.
+/// The path and the body of the next request; none when the client is done.
 async fn next_request(
     stream: &mut TcpStream,
     received: &mut Vec<u8>,
-) -> io::Result<Option<Vec<u8>>> {
+) -> io::Result<Option<(String, Vec<u8>)>> {
     loop {
         if let Some(end) = end_of_head(received) {
             let head = String::from_utf8_lossy(&received[..end]);
             let length = field(&head, "content-length").map_or(Ok(0), str::parse::<usize>);
             let length = length.map_err(io::Error::other)?;
             if received.len() >= end + length {
+                let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
                 let body = received[end..end + length].to_vec();
                 received.drain(..end + length);
-                return Ok(Some(body));
+                return Ok(Some((path, body)));
             }
         }
         if received.len() > MOST_BYTES || stream.read_buf(received).await? == 0 {
@@ -152,6 +166,26 @@ fn whole() -> String {
         "{{\"id\":\"chatcmpl-1\",\"object\":\"chat.completion\",\"created\":0,\"model\":\"scripted\",\"choices\":[{{\"index\":0,\"message\":{{\"role\":\"assistant\",\"content\":\"{{\\\"facts\\\":[]}}\"}},\"finish_reason\":\"stop\"}}],{}}}",
         usage(5)
     );
+    in_json(&body)
+}
+
+/// Vectors that are near for texts that share words.
+fn embedded(body: &[u8]) -> io::Result<String> {
+    let asked: Embeddings = serde_json::from_slice(body)?;
+    let data: Vec<Value> = asked
+        .input
+        .iter()
+        .enumerate()
+        .map(|(index, text)| {
+            let embedding = embeddings::vector(text, DIMENSION);
+            json!({"object": "embedding", "index": index, "embedding": embedding})
+        })
+        .collect();
+    let body = json!({"object": "list", "data": data, "model": "scripted"});
+    Ok(in_json(&body.to_string()))
+}
+
+fn in_json(body: &str) -> String {
     format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()

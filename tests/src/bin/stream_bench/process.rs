@@ -124,14 +124,13 @@ impl Server {
 
     /// Processor time of all its threads so far, in steps of 10 ms.
     pub(crate) fn processor_time(&self) -> Duration {
-        let stat = self.read("stat");
-        // The name in parentheses may hold blanks; user and system time are the 12th and 13th behind it.
-        let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-        let ticks = |field: usize| {
-            let value = fields.split_whitespace().nth(field);
-            value.and_then(|v| v.parse::<u32>().ok()).unwrap_or(0)
-        };
-        Duration::from_secs(1) * (ticks(11) + ticks(12)) / TICKS
+        let (_, ticks) = stat(&self.read("stat")).expect("times of a process");
+        Duration::from_secs(1) * ticks / TICKS
+    }
+
+    /// The same to the nanosecond, for spans in which none of its threads ends.
+    pub(crate) fn precise_time(&self) -> Duration {
+        family_time(self.pid)
     }
 
     /// Memory that it has now, in KiB.
@@ -149,6 +148,46 @@ impl Server {
     }
 }
 
+/// The parent, and user and system time in ticks, of a line of `/proc/PID/stat`.
+fn stat(line: &str) -> Option<(u32, u32)> {
+    // The name in parentheses may hold blanks. Behind it are state and parent, and the times as 12th and 13th.
+    let (_, fields) = line.rsplit_once(')')?;
+    let field = |at: usize| fields.split_whitespace().nth(at)?.parse::<u32>().ok();
+    Some((field(1)?, field(11)? + field(12)?))
+}
+
+/// Processor time of a process and of its children, to the nanosecond, for spans in which none of their threads ends.
+pub(crate) fn family_time(pid: u32) -> Duration {
+    let mut time = threads_time(pid);
+    for child in numbers_in("/proc") {
+        let line = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        if stat(&line).is_some_and(|(parent, _)| parent == pid) {
+            time += threads_time(child);
+        }
+    }
+    time
+}
+
+fn threads_time(pid: u32) -> Duration {
+    let tasks = format!("/proc/{pid}/task");
+    let times = numbers_in(&tasks).into_iter().map(|thread| {
+        // The first number is the time on a processor.
+        let line = std::fs::read_to_string(format!("{tasks}/{thread}/schedstat"));
+        let line = line.unwrap_or_default();
+        let first = line.split(' ').next().and_then(|n| n.parse().ok());
+        Duration::from_nanos(first.unwrap_or_default())
+    });
+    times.sum()
+}
+
+/// The names in a folder that are numbers.
+fn numbers_in(folder: &str) -> Vec<u32> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
 fn address_in(said: &str) -> Option<String> {
     let (_, after) = said.split_once(LISTENING)?;
     // Without what follows it, it may be half of it.
@@ -159,6 +198,22 @@ fn address_in(said: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_read_behind_a_name_with_blanks_and_brackets() {
+        let line = "7 (a (b) c) S 3 7 7 0 -1 4194304 1 2 3 4 150 50 1000 20 20 0 1 0 5";
+        assert_eq!(stat(line), Some((3, 200)));
+        assert_eq!(stat("7 (a"), None);
+    }
+
+    #[test]
+    fn time_of_this_process_is_found_and_grows() {
+        let pid = std::process::id();
+        let before = family_time(pid);
+        assert!(before > Duration::ZERO);
+        // Ends only if it grows.
+        while family_time(pid) <= before {}
+    }
 
     #[test]
     fn an_address_is_taken_when_it_is_whole() {

@@ -7,32 +7,74 @@ use serde_json::{Value, json};
 
 use crate::process::busy_processors;
 
-/// Columns of the table of streams: the figure, its heading, and its decimals.
-const COLUMNS: [(&str, &str, usize); 15] = [
-    ("errors", "errors", 0),
-    ("relay_first_p50", "relay p50", 1),
-    ("relay_first_p99", "relay p99", 1),
-    ("first_p50", "own p50", 1),
-    ("first_p99", "own p99", 1),
-    ("added_p99", "more p99", 1),
-    ("relay_token_p99", "relay p99", 1),
-    ("token_p99", "own p99", 1),
-    ("relay_cpu", "relay", 1),
-    ("cpu", "own", 1),
-    ("cpu_ratio", "ratio", 2),
-    ("cpu_derived", "+ jobs", 1),
-    ("relay_kib", "relay", 1),
-    ("kib", "own", 1),
-    ("memory_ratio", "ratio", 2),
-];
+/// A table of rows that have figures in common.
+struct Table {
+    /// What its rows are.
+    name: &'static str,
+    /// The figure that its rows have, and no others.
+    mark: &'static str,
+    /// What stands above the columns: how many, and of what.
+    groups: &'static [(usize, &'static str)],
+    /// The figure, its heading, and its decimals.
+    columns: &'static [(&'static str, &'static str, usize)],
+}
 
-/// What stands above them: how many columns, and of what.
-const GROUPS: [(usize, &str); 5] = [
-    (1, ""),
-    (5, "first token beyond the model's, ms"),
-    (2, "each token, ms"),
-    (4, "processor, µs a token"),
-    (3, "memory, KiB a stream"),
+const TABLES: [Table; 2] = [
+    Table {
+        name: "streams",
+        mark: "added_p99",
+        groups: &[
+            (1, ""),
+            (5, "first token beyond the model's, ms"),
+            (2, "each token, ms"),
+            (4, "processor, µs a token"),
+            (3, "memory, KiB a stream"),
+        ],
+        columns: &[
+            ("errors", "errors", 0),
+            ("relay_first_p50", "relay p50", 1),
+            ("relay_first_p99", "relay p99", 1),
+            ("first_p50", "own p50", 1),
+            ("first_p99", "own p99", 1),
+            ("added_p99", "more p99", 1),
+            ("relay_token_p99", "relay p99", 1),
+            ("token_p99", "own p99", 1),
+            ("relay_cpu", "relay", 1),
+            ("cpu", "own", 1),
+            ("cpu_ratio", "ratio", 2),
+            ("cpu_derived", "+ jobs", 1),
+            ("relay_kib", "relay", 1),
+            ("kib", "own", 1),
+            ("memory_ratio", "ratio", 2),
+        ],
+    },
+    Table {
+        name: "single turns",
+        mark: "beyond_p99",
+        groups: &[
+            (1, ""),
+            (4, "first token beyond the model's, ms"),
+            (2, "a commit, ms"),
+            (2, "less two, ms"),
+            (2, "recalled"),
+            (2, "processor, ms a turn"),
+        ],
+        columns: &[
+            ("errors", "errors", 0),
+            ("relay_first_p50", "relay p50", 2),
+            ("first_p50", "own p50", 2),
+            ("first_p99", "own p99", 2),
+            ("cold_p50", "at first", 2),
+            ("commit_p50", "p50", 2),
+            ("commit_p99", "p99", 2),
+            ("beyond_p50", "p50", 2),
+            ("beyond_p99", "p99", 2),
+            ("recalled", "memories", 1),
+            ("degraded", "degraded", 0),
+            ("server_cpu", "server", 2),
+            ("database_cpu", "database", 2),
+        ],
+    },
 ];
 
 /// What was measured.
@@ -75,30 +117,45 @@ impl Report {
 
     /// For people.
     pub(crate) fn table(&self) -> String {
-        let mut out = " ".repeat(16);
-        for (columns, heading) in GROUPS {
-            let _ = write!(out, "{heading:>width$}", width = 10 * columns);
+        let mut out = String::new();
+        for table in &TABLES {
+            self.write_table(&mut out, table);
         }
-        let _ = write!(out, "\n{:<16}", "streams");
-        for (_, heading, _) in COLUMNS {
-            let _ = write!(out, "{heading:>10}");
-        }
-        out.push('\n');
-        for name in &self.names {
-            if self.figure(name, "first_p99").is_some() {
-                let _ = write!(out, "{name:<16}");
-                for (figure, _, decimals) in COLUMNS {
-                    let value = self.figure(name, figure).unwrap_or(f64::NAN);
-                    let _ = write!(out, "{value:>10.decimals$}");
-                }
-                out.push('\n');
-            }
-        }
-        out.push('\n');
         for name in &self.names {
             self.write_rest(&mut out, name);
         }
         out
+    }
+
+    fn write_table(&self, out: &mut String, table: &Table) {
+        let mut rows = self
+            .names
+            .iter()
+            .filter(|name| self.figure(name, table.mark).is_some())
+            .peekable();
+        if rows.peek().is_none() {
+            return;
+        }
+        let _ = write!(out, "{:24}", "");
+        for (columns, heading) in table.groups {
+            let _ = write!(out, "{heading:>width$}", width = 10 * columns);
+        }
+        let _ = write!(out, "\n{:<24}", table.name);
+        for (_, heading, _) in table.columns {
+            let _ = write!(out, "{heading:>10}");
+        }
+        out.push('\n');
+        for name in rows {
+            let _ = write!(out, "{name:<24}");
+            for (figure, _, decimals) in table.columns {
+                let _ = match self.figure(name, figure) {
+                    Some(value) => write!(out, "{value:>10.decimals$}"),
+                    None => write!(out, "{:>10}", "-"),
+                };
+            }
+            out.push('\n');
+        }
+        out.push('\n');
     }
 
     /// Speed, idle memory and start, of a server as a whole.
@@ -146,7 +203,7 @@ mod tests {
     #[test]
     fn a_table_has_a_line_for_each_wave_and_for_each_store() {
         let mut report = Report::default();
-        report.add("sqlite-1000", "first_p99", 12.34);
+        report.add("sqlite-1000", "added_p99", 12.34);
         report.add("sqlite-1000", "cpu_ratio", 2.5);
         report.add("sqlite", "idle_mib", 30.0);
         report.add("sqlite", "start_seconds", 0.25);
@@ -156,6 +213,7 @@ mod tests {
             .find(|line| line.starts_with("sqlite-1000"))
             .unwrap();
         assert!(wave.contains("12.3") && wave.contains("2.50"), "{table}");
+        assert!(!table.contains("single turns"), "{table}");
         assert!(
             table.contains("sqlite: 30.0 MiB idle, 0.250 s from start to ready"),
             "{table}"
