@@ -138,7 +138,7 @@ impl Run {
         let ended = Instant::now();
         self.settle(&product).await;
         let drained = ended.elapsed();
-        let used = product.server.processor_time() - before;
+        let used = product.server.processor_time().saturating_sub(before);
         product.server.end().await;
         let row = name_of(store);
         tell(&format!("{row} at full speed"), &outcome);
@@ -184,7 +184,7 @@ impl Run {
                 report.add(row, "pgbench_per_second", reached.per_second);
                 report.add(row, "pgbench_ratio", own / reached.per_second);
             }
-            Err(failure) => self.failures.push(failure),
+            Err(failure) => self.failures.push(format!("the reference: {failure}")),
         }
     }
 

@@ -12,6 +12,7 @@ mod script;
 mod turn;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,6 +47,9 @@ const WARM_SECONDS: u64 = 10;
 
 /// Rows a turn may differ by so much from those recorded.
 const ROWS_APART: f64 = 0.05;
+
+/// Why there is no figure.
+pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
 /// Where `pgbench` is, and how it loads.
 #[derive(Clone, Debug)]
@@ -83,10 +87,10 @@ pub(crate) async fn measured(
     bench: &Bench,
     store: &str,
     settings: &Settings,
-) -> Result<Reference, String> {
-    let mut copy = Copy::of(store).await.map_err(told)?;
+) -> Result<Reference, Failure> {
+    let mut copy = Copy::of(store).await?;
     let outcome = measured_in(bench, &mut copy, settings).await;
-    copy.remove().await.map_err(told)?;
+    copy.remove().await?;
     outcome
 }
 
@@ -94,14 +98,14 @@ async fn measured_in(
     bench: &Bench,
     copy: &mut Copy,
     settings: &Settings,
-) -> Result<Reference, String> {
-    copy.prepare().await.map_err(told)?;
+) -> Result<Reference, Failure> {
+    copy.prepare().await?;
     let (product, _) = bench.product(&copy.url, &[]).await;
     let records = recorded(copy, &product, settings.tokens).await;
     let stopped = copy.log_statements(false).await;
     product.server.end().await;
     let records = records?;
-    stopped.map_err(told)?;
+    stopped?;
 
     let turns: Vec<Turn> = records.iter().map(|r| r.turn.clone()).collect();
     let alike = turn::alike(&turns);
@@ -109,10 +113,11 @@ async fn measured_in(
         let statements: Vec<usize> = turns.iter().map(Turn::statements).collect();
         return Err(format!(
             "no two recorded turns ask alike; they have {statements:?} statements"
-        ));
+        )
+        .into());
     };
     let Record { turn, rows } = &records[at];
-    let owner = copy.owner(USER).await.map_err(told)?;
+    let owner = copy.owner(USER).await?;
     let others = turns.iter().enumerate().filter(|(other, _)| *other != at);
     let others: BTreeSet<String> = others.flat_map(|(_, turn)| turn.ids()).collect();
     let statements = turn.transactions.iter().flatten();
@@ -120,7 +125,7 @@ async fn measured_in(
         .filter(|statement| !statement.parameters.is_empty())
         .map(|statement| statement.sql.as_str())
         .collect();
-    let types = copy.types(&with_parameters).await.map_err(told)?;
+    let types = copy.types(&with_parameters).await?;
     let number = owner.to_string();
     let whose = Recorded {
         owner: &number,
@@ -132,7 +137,7 @@ async fn measured_in(
         std::fs::write(file, &script.text).map_err(|e| format!("{}: {e}", file.display()))?;
     }
 
-    copy.multiply(owner, OWNERS).await.map_err(told)?;
+    copy.multiply(owner, OWNERS).await?;
     let database = copy.url.clone();
     let load = Load {
         pgbench: &settings.pgbench,
@@ -141,9 +146,9 @@ async fn measured_in(
         constants: &script.constants,
         clients: settings.clients,
     };
-    let before = copy.rows().await.map_err(told)?;
+    let before = copy.rows().await?;
     let reached = load.run(WARM_SECONDS, settings.seconds).await?;
-    let after = copy.rows().await.map_err(told)?;
+    let after = copy.rows().await?;
     compared(&each(&before, &after, reached.turns), rows)?;
     Ok(Reference {
         per_second: reached.per_second,
@@ -153,31 +158,31 @@ async fn measured_in(
 }
 
 /// Turns of a user who has been here before, one after the other, each with its derived work done before the next.
-async fn recorded(copy: &mut Copy, product: &Asked, tokens: u16) -> Result<Vec<Record>, String> {
+async fn recorded(copy: &mut Copy, product: &Asked, tokens: u16) -> Result<Vec<Record>, Failure> {
     for _ in 0..WARM_TURNS {
         ask(product, &new_id(), tokens).await?;
         product.settle().await?;
     }
-    let owner = copy.owner(USER).await.map_err(told)?.to_string();
-    copy.log_statements(true).await.map_err(told)?;
+    let owner = copy.owner(USER).await?.to_string();
+    copy.log_statements(true).await?;
     let mut records = Vec::new();
     for _ in 0..TURNS {
-        copy.put_off(true).await.map_err(told)?;
-        let before = copy.rows().await.map_err(told)?;
+        copy.put_off(true).await?;
+        let before = copy.rows().await?;
         sleep(TAIL).await;
-        let from = copy.log_end().await.map_err(told)?;
+        let from = copy.log_end().await?;
         let from = from.ok_or("PostgreSQL runs without logging_collector and log_destination=jsonlog, so that no turn can be recorded")?;
         let id = new_id();
         ask(product, &id, tokens).await?;
         sleep(TAIL).await;
-        let log = copy.log_since(&from).await.map_err(told)?;
-        let after = copy.rows().await.map_err(told)?;
+        let log = copy.log_since(&from).await?;
+        let after = copy.rows().await?;
         let statements = log::statements(&log, &copy.name);
         records.push(Record {
             turn: Turn::among(statements, &[&owner, USER, &id]),
             rows: each(&before, &after, 1.0),
         });
-        copy.put_off(false).await.map_err(told)?;
+        copy.put_off(false).await?;
         product.settle().await?;
     }
     Ok(records)
@@ -225,10 +230,6 @@ fn compared(asked: &BTreeMap<String, f64>, recorded: &BTreeMap<String, f64>) -> 
         ));
     }
     Ok(())
-}
-
-fn told(error: sqlx::Error) -> String {
-    format!("the reference's database: {error}")
 }
 
 #[cfg(test)]

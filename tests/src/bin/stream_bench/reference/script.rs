@@ -222,15 +222,12 @@ fn with_values(sql: &str, values: &[String]) -> String {
         out += before;
         let digits = after.bytes().take_while(u8::is_ascii_digit).count();
         let number = after[..digits].parse::<usize>().ok();
-        match number.and_then(|number| values.get(number.wrapping_sub(1))) {
-            Some(value) => {
-                out += value;
-                rest = &after[digits..];
-            }
-            None => {
-                out.push('$');
-                rest = after;
-            }
+        if let Some(value) = number.and_then(|number| values.get(number.wrapping_sub(1))) {
+            out += value;
+            rest = &after[digits..];
+        } else {
+            out.push('$');
+            rest = after;
         }
     }
     out + rest
