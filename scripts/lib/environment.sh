@@ -2,6 +2,8 @@
 # What the machine offers: Rust, Python, Node, privileges, and a user that may run PostgreSQL.
 
 readonly TEST_USER=${TIDEMARK_TEST_USER:-tidemark-test}
+# Some tests start a PostgreSQL of their own.
+export TIDEMARK_TEST_USER=$TEST_USER
 
 prepare_environment() {
   umask 022

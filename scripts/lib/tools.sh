@@ -100,6 +100,7 @@ install_debian_packages() {
   find_chromium || missing+=(chromium)
   find_redis || missing+=(redis-server)
   find_nginx || missing+=(nginx-light)
+  find_faketime || missing+=(libfaketime)
   compgen -G '/usr/share/fonts/opentype/noto/NotoSansCJK*' >/dev/null || missing+=(fonts-noto-cjk)
   if ((${#missing[@]} > 0)); then
     note "installing the Debian packages ${missing[*]}"
@@ -109,8 +110,9 @@ install_debian_packages() {
     find_chromium || die "chromium was installed but is not on the PATH"
     find_redis || die "redis-server was installed but is not on the PATH"
     find_nginx || die "nginx was installed but is nowhere to be found"
+    find_faketime || die "libfaketime was installed but is nowhere to be found"
   fi
-  export TIDEMARK_TEST_CHROMIUM TIDEMARK_TEST_REDIS_SERVER TIDEMARK_TEST_NGINX
+  export TIDEMARK_TEST_CHROMIUM TIDEMARK_TEST_REDIS_SERVER TIDEMARK_TEST_NGINX TIDEMARK_TEST_FAKETIME
 }
 
 find_redis() {
@@ -121,6 +123,13 @@ find_redis() {
 find_nginx() {
   [[ -x ${TIDEMARK_TEST_NGINX:-} ]] && return
   TIDEMARK_TEST_NGINX=$(PATH=$PATH:/usr/sbin command -v nginx)
+}
+
+# A library that is loaded before others, not a program.
+find_faketime() {
+  [[ -f ${TIDEMARK_TEST_FAKETIME:-} ]] && return
+  TIDEMARK_TEST_FAKETIME=$(compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' | head -n 1)
+  [[ -n $TIDEMARK_TEST_FAKETIME ]]
 }
 
 find_chromium() {

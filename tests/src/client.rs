@@ -70,7 +70,12 @@ impl Client {
 
     /// As [`Self::send`], where a server that dies is no failure.
     pub async fn try_send(&self, request: RequestBuilder) -> Option<Answer> {
-        let response = request.timeout(TURN_LIMIT).send().await.ok()?;
+        self.send_within(TURN_LIMIT, request).await
+    }
+
+    /// As [`Self::try_send`], with less patience: the whole answer has to come within `limit`.
+    pub async fn send_within(&self, limit: Duration, request: RequestBuilder) -> Option<Answer> {
+        let response = request.timeout(limit).send().await.ok()?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let text = response.text().await.ok()?;
         let body = serde_json::from_str(&text).unwrap_or_default();

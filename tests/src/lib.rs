@@ -2,6 +2,7 @@
 //!
 //! [`server`] starts the real binary on a store of its own, [`model`] is the language model it talks to, [`client`] and
 //! [`sse`] are its clients, [`transcript`] judges what a model API would accept, [`embeddings`] the embedder, [`rerank`] the reranker, and [`otlp`] collects its traces.
+//! [`postgres`], [`redis`], [`proxy`] and [`clock`] are what a test may break under it.
 //! A suite is one file (or folder) in `tests/tests`; a test that concerns the store is listed in [`each_store!`], so that it
 //! runs on every store.
 #![allow(
@@ -16,6 +17,7 @@
 
 pub mod answer;
 pub mod client;
+pub mod clock;
 pub mod database;
 pub mod directives;
 pub mod embeddings;
@@ -26,6 +28,8 @@ pub mod nginx;
 pub mod otlp;
 pub mod paths;
 pub mod ports;
+pub mod postgres;
+pub mod proxy;
 pub mod random;
 pub mod redis;
 pub mod rerank;

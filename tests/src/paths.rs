@@ -1,5 +1,8 @@
 //! Where things lie in the API, and what its resources say of themselves.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::sse::Frame;
@@ -62,4 +65,10 @@ pub fn encoded(text: &str) -> String {
 /// Whether a frame is the event of this type.
 pub fn is_event(frame: &Frame, kind: &str) -> bool {
     matches!(frame, Frame::Event(event) if event.kind == kind)
+}
+
+/// Lets other users read a file, or look into a directory: some services run as a user of their own.
+pub fn open_to_all(path: &Path) {
+    let permissions = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(path, permissions).expect("permissions");
 }

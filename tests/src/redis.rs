@@ -14,7 +14,7 @@ use crate::ports::free_port;
 use crate::wait;
 
 /// How long Redis may take to answer after its start.
-const START_LIMIT: Duration = Duration::from_secs(20);
+const START_LIMIT: Duration = Duration::from_mins(1);
 
 /// A server that keeps nothing on a disk; killed when dropped.
 #[derive(Debug)]
@@ -39,6 +39,11 @@ impl Redis {
     /// The address for `TIDEMARK_EVENTS__REDIS_URL`.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Its port of 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// SIGKILL: what it held is gone.

@@ -12,6 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::client::Client;
+use crate::clock::clean_up_after;
 use crate::database::{Database, Store};
 use crate::embeddings::Embeddings;
 use crate::model::Model;
@@ -70,16 +71,30 @@ impl Setup {
     pub async fn start(self) -> Server {
         let dir = TempDir::new().expect("a temporary directory");
         let database = Database::create(self.store, dir.path()).await;
-        let settings = self.with("TIDEMARK_STORE__URL", database.url()).settings;
+        let setup = self.with("TIDEMARK_STORE__URL", database.url());
+        setup.start_in(dir, Some(database)).await
+    }
+
+    /// Starts the binary on the data at `url`, which is somebody else's to make and to drop.
+    pub async fn start_at(self, url: &str) -> Server {
+        let dir = TempDir::new().expect("a temporary directory");
+        let setup = self.with("TIDEMARK_STORE__URL", url);
+        setup.start_in(dir, None).await
+    }
+
+    async fn start_in(self, dir: TempDir, database: Option<Database>) -> Server {
+        let settings = self.settings;
         let log = Log::default();
-        let (process, address) = launch(&settings, &dir, &log).await;
+        let (process, address) = launch(&settings, &dir, &log)
+            .await
+            .unwrap_or_else(|failure| panic!("{failure}"));
         Server {
             process: Some(process),
             address,
             settings,
             log,
             dir,
-            _database: Some(database),
+            _database: database,
         }
     }
 }
@@ -164,7 +179,9 @@ impl Server {
     /// Starts a second server with the same settings on the same data, which stays this one's to drop.
     pub async fn start_another(&self) -> Self {
         let (log, dir) = (Log::default(), TempDir::new().expect("a directory"));
-        let (process, address) = launch(&self.settings, &dir, &log).await;
+        let (process, address) = launch(&self.settings, &dir, &log)
+            .await
+            .unwrap_or_else(|failure| panic!("{failure}"));
         Self {
             process: Some(process),
             address,
@@ -193,8 +210,10 @@ impl Server {
     /// SIGKILL, and waits until the process is gone.
     pub async fn kill(&mut self) {
         let mut process = self.process.take().expect("a running server");
+        let id = process.id();
         process.start_kill().expect("SIGKILL");
         process.wait().await.expect("an exit status");
+        id.into_iter().for_each(clean_up_after);
     }
 
     /// SIGTERM; gives the exit status and how long it took, at most `limit`.
@@ -209,21 +228,46 @@ impl Server {
 
     /// SIGTERM without waiting.
     pub fn send_sigterm(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// SIGSTOP: it does nothing, and its connections stay open.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// SIGCONT.
+    pub fn go_on(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
         let id = self
             .process
             .as_ref()
             .and_then(Child::id)
             .expect("a running server");
         let pid = Pid::from_raw(id as i32).expect("a process id");
-        kill_process(pid, Signal::TERM).expect("SIGTERM");
+        kill_process(pid, signal).expect("a signal");
     }
 
     /// Starts again on the same data; the old process must have ended.
     pub async fn start_again(&mut self) {
+        if let Err(failure) = self.try_start_again().await {
+            panic!("{failure}");
+        }
+    }
+
+    /// As [`Self::start_again`], where what it needs may be away, so that it may end again.
+    ///
+    /// # Errors
+    /// When it has not come to listen, with what it wrote.
+    pub async fn try_start_again(&mut self) -> Result<(), String> {
         assert!(self.process.is_none(), "the server still runs");
-        let (process, address) = launch(&self.settings, &self.dir, &self.log).await;
+        let (process, address) = launch(&self.settings, &self.dir, &self.log).await?;
         self.process = Some(process);
         self.address = address;
+        Ok(())
     }
 
     /// SIGTERM and a new start on the same data.
@@ -237,10 +281,12 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(mut process) = self.process.take() {
+            let id = process.id();
             drop(process.start_kill());
             while matches!(process.try_wait(), Ok(None)) {
                 std::thread::sleep(Duration::from_millis(5));
             }
+            id.into_iter().for_each(clean_up_after);
         }
         if std::thread::panicking() {
             let lines = self.log.lines();
@@ -299,7 +345,11 @@ pub fn command(settings: &BTreeMap<String, String>) -> Command {
     command
 }
 
-async fn launch(settings: &BTreeMap<String, String>, dir: &TempDir, log: &Log) -> (Child, String) {
+async fn launch(
+    settings: &BTreeMap<String, String>,
+    dir: &TempDir,
+    log: &Log,
+) -> Result<(Child, String), String> {
     let before = log.lines().len();
     let mut process = command(settings)
         .current_dir(dir.path())
@@ -313,17 +363,21 @@ async fn launch(settings: &BTreeMap<String, String>, dir: &TempDir, log: &Log) -
             .iter()
             .find_map(|line| address_in(line))
         {
-            return (process, address);
+            return Ok((process, address));
         }
         if let Some(status) = process.try_wait().expect("a status") {
             tokio::time::sleep(Duration::from_millis(100)).await;
-            panic!("the server ended at start with {status}:\n{}", log.text());
+            return Err(format!(
+                "the server ended at start with {status}:\n{}",
+                log.text()
+            ));
         }
-        assert!(
-            started.elapsed() < START_LIMIT,
-            "the server did not say where it listens:\n{}",
-            log.text()
-        );
+        if started.elapsed() > START_LIMIT {
+            return Err(format!(
+                "the server did not say where it listens:\n{}",
+                log.text()
+            ));
+        }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
