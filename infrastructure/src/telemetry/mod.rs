@@ -112,7 +112,11 @@ where
         LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
     let provider = provider(options)?;
+    // A span is entered with each token of a stream. What is activated or timed then is read by nobody here.
     let spans = tracing_opentelemetry::layer()
+        .with_context_activation(false)
+        .with_tracked_inactivity(false)
+        .with_threads(false)
         .with_tracer(provider.tracer("tidemark"))
         .with_filter(filter_fn(is_ours));
     let subscriber = tracing_subscriber::registry()

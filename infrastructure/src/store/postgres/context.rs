@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::PostgresStore;
 use super::rows::{MemoryRow, MessageRow, memory_columns, message_columns};
-use super::together::Asked;
+use super::together::{Asked, shared};
 use super::transaction::{Abort, Database};
 
 /// A subquery of one row: the planner would rather look through all tombstones than for one.
@@ -119,8 +119,7 @@ pub(super) fn read_all(
             Err(error) => {
                 let error = Arc::new(error);
                 for asked in asked {
-                    let shared = Box::new(Arc::clone(&error));
-                    let _ = asked.answer.send(Err(StoreError::Unavailable(shared)));
+                    let _ = asked.answer.send(Err(shared(&error)));
                 }
             }
         }
@@ -284,6 +283,6 @@ where
 impl ContextRepository for PostgresStore {
     async fn turn_context(&self, owner: Owner, context: ContextWanted) -> StoreResult<TurnContext> {
         let wanted = Wanted { owner, context };
-        self.contexts.ask(owner, wanted).await?
+        self.contexts.ask_of(owner, wanted).await?
     }
 }

@@ -55,6 +55,7 @@ use tidemark_application::ports::store::StoreResult;
 use tidemark_application::ports::turns::{
     AcceptError, AcceptTurn, Accepted, Committed, TurnWriteError,
 };
+use tidemark_domain::ids::{OwnerId, UserName};
 
 /// The role that every connection of the pool takes on.
 const APP_ROLE: &str = "tidemark_app";
@@ -122,6 +123,7 @@ pub struct PostgresStore {
     acceptances: Together<AcceptTurn, Result<Accepted, AcceptError>>,
     commits: Together<turns::Commit, Result<Committed, TurnWriteError>>,
     contexts: Together<context::Wanted, StoreResult<TurnContext>>,
+    owners: Together<UserName, StoreResult<OwnerId>>,
 }
 
 impl PostgresStore {
@@ -151,7 +153,8 @@ impl PostgresStore {
     }
 
     fn over(database: Database) -> Self {
-        let (accepts, commits, reads) = (database.clone(), database.clone(), database.clone());
+        let (accepts, commits) = (database.clone(), database.clone());
+        let (reads, resolves) = (database.clone(), database.clone());
         Self {
             database,
             acceptances: Together::start(move |tenant, asked| {
@@ -162,6 +165,9 @@ impl PostgresStore {
             }),
             contexts: Together::start(move |tenant, asked| {
                 context::read_all(&reads, tenant, asked)
+            }),
+            owners: Together::start(move |tenant, asked| {
+                owners::resolve_all(&resolves, tenant, asked)
             }),
         }
     }

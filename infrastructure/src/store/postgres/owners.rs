@@ -1,20 +1,28 @@
 //! Whom data belongs to.
 
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use sqlx::PgConnection;
 use tidemark_application::ports::owners::OwnerRepository;
 use tidemark_application::ports::store::{StoreError, StoreResult};
 use tidemark_domain::ids::{Owner, OwnerId, TenantId, UserName};
 
 use super::rows::owned;
-use super::transaction::{Abort, owner_gone};
+use super::together::{Asked, shared};
+use super::transaction::{Abort, Database, owner_gone};
 use super::{PostgresStore, schema};
 
-const FIND: &str = "SELECT owner_id FROM owners WHERE tenant_id = $1 AND name = $2";
+const FIND: &str =
+    "SELECT name, owner_id FROM owners WHERE tenant_id = $1 AND name = ANY ($2::text[])";
 
-/// Waits for whoever is making the same owner, and then makes none.
-const MAKE: &str =
-    "INSERT INTO owners (tenant_id, name) VALUES ($1, $2) ON CONFLICT (tenant_id, name) DO NOTHING";
+/// Waits for whoever is making the same owners, and then makes none. All make them in the same order, so that nobody waits for who waits for them.
+const MAKE: &str = "
+INSERT INTO owners (tenant_id, name) SELECT $1, n.name FROM unnest($2::text[]) AS n (name) ORDER BY n.name COLLATE \"C\"
+ON CONFLICT (tenant_id, name) DO NOTHING";
 
 /// Who counts what an owner has takes turns with whoever adds to it.
 const LOCK: &str = "SELECT FROM owners WHERE tenant_id = $1 AND owner_id = $2 FOR NO KEY UPDATE";
@@ -45,7 +53,6 @@ pub(super) async fn lock(tx: &mut PgConnection, owner: Owner) -> Result<(), sqlx
     locked.map(|_| ()).ok_or_else(owner_gone)
 }
 
-/// Refuses whatever was decided on the owner's messages before now. Locks the owner.
 /// Lets no other turn of these owners be accepted before the transaction ends.
 pub(super) async fn hold_count(
     tx: &mut PgConnection,
@@ -74,6 +81,7 @@ pub(super) async fn try_hold_count(
     Ok(held.into_iter().map(|(id,)| id).collect())
 }
 
+/// Refuses whatever was decided on the owner's messages before now. Locks the owner.
 pub(super) async fn raise_epoch(tx: &mut PgConnection, owner: Owner) -> Result<(), sqlx::Error> {
     owned(RAISE_EPOCH, owner).execute(tx).await?;
     Ok(())
@@ -82,41 +90,79 @@ pub(super) async fn raise_epoch(tx: &mut PgConnection, owner: Owner) -> Result<(
 async fn find(
     tx: &mut PgConnection,
     tenant: TenantId,
-    user: &UserName,
-) -> Result<Option<OwnerId>, sqlx::Error> {
-    sqlx::query_scalar(FIND)
+    names: &[String],
+) -> Result<HashMap<String, OwnerId>, sqlx::Error> {
+    let found: Vec<(String, i64)> = sqlx::query_as(FIND)
         .bind(tenant.0)
-        .bind(user.as_str())
-        .fetch_optional(tx)
-        .await
-        .map(|id: Option<i64>| id.map(OwnerId))
+        .bind(names)
+        .fetch_all(tx)
+        .await?;
+    Ok(found.into_iter().map(|(n, id)| (n, OwnerId(id))).collect())
 }
 
+/// The owners of these names; made on first sight.
 async fn resolve(
     tx: &mut PgConnection,
     tenant: TenantId,
-    user: &UserName,
-) -> Result<OwnerId, Abort<StoreError>> {
-    if let Some(id) = find(tx, tenant, user).await? {
-        return Ok(id);
+    names: &[String],
+) -> Result<HashMap<String, OwnerId>, sqlx::Error> {
+    let mut known = find(tx, tenant, names).await?;
+    let unknown = names.iter().filter(|name| !known.contains_key(*name));
+    let unknown: Vec<String> = unknown.cloned().collect();
+    if !unknown.is_empty() {
+        sqlx::query(MAKE)
+            .bind(tenant.0)
+            .bind(&unknown)
+            .execute(&mut *tx)
+            .await?;
+        // Behind whoever was making the same ones.
+        known.extend(find(tx, tenant, &unknown).await?);
     }
-    sqlx::query(MAKE)
-        .bind(tenant.0)
-        .bind(user.as_str())
-        .execute(&mut *tx)
-        .await?;
-    Ok(find(tx, tenant, user).await?.ok_or_else(owner_gone)?)
+    Ok(known)
+}
+
+/// Finds or makes owners of one tenant.
+pub(super) fn resolve_all(
+    database: &Database,
+    tenant: TenantId,
+    asked: Vec<Asked<UserName, StoreResult<OwnerId>>>,
+) -> BoxFuture<'static, ()> {
+    let database = database.clone();
+    Box::pin(async move {
+        let names: BTreeSet<&str> = asked.iter().map(|asked| asked.item.as_str()).collect();
+        let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        let known = database.write(tenant, names, move |tx, names| {
+            Box::pin(async move { Ok::<_, Abort<StoreError>>(resolve(tx, tenant, names).await?) })
+        });
+        let known = known.await.map_err(Arc::new);
+        for Asked { item, answer } in asked {
+            let outcome = match &known {
+                Ok(known) => match known.get(item.as_str()) {
+                    Some(id) => Ok(*id),
+                    // Erased between the two looks.
+                    None => Err(StoreError::OwnerGone),
+                },
+                Err(error) => Err(shared(error)),
+            };
+            let _ = answer.send(outcome);
+        }
+    })
+}
+
+/// Requests of one user come together, and then in one transaction.
+fn of_name(user: &UserName) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    user.hash(&mut hasher);
+    hasher.finish()
 }
 
 #[async_trait]
 impl OwnerRepository for PostgresStore {
     async fn resolve_owner(&self, tenant: TenantId, user: &UserName) -> StoreResult<Owner> {
         let id = self
-            .database
-            .write(tenant, user.clone(), move |tx, user| {
-                Box::pin(resolve(tx, tenant, user))
-            })
-            .await?;
+            .owners
+            .ask(tenant, of_name(user), user.clone())
+            .await??;
         Ok(Owner { tenant, id })
     }
 

@@ -59,6 +59,20 @@ enum Refused {
     Closed,
 }
 
+/// What befell a transaction, told to each of those who shared it.
+pub(super) fn shared(error: &Arc<StoreError>) -> StoreError {
+    let cause = Box::new(Arc::clone(error));
+    match &**error {
+        StoreError::OutcomeUnknown(_) => StoreError::OutcomeUnknown(cause),
+        StoreError::Unavailable(_) => StoreError::Unavailable(cause),
+        StoreError::OwnerGone => StoreError::OwnerGone,
+        StoreError::Corrupt { what, .. } => StoreError::Corrupt {
+            what: what.clone(),
+            source: Some(cause),
+        },
+    }
+}
+
 fn unavailable(refused: Refused) -> StoreError {
     StoreError::Unavailable(Box::new(refused))
 }
@@ -80,10 +94,16 @@ impl<I: Send + 'static, O: Send + 'static> Together<I, O> {
     }
 
     /// Has an operation of an owner done.
-    pub(super) async fn ask(&self, owner: Owner, item: I) -> Result<O, StoreError> {
+    pub(super) async fn ask_of(&self, owner: Owner, item: I) -> Result<O, StoreError> {
+        self.ask(owner.tenant, owner.id.0.unsigned_abs(), item)
+            .await
+    }
+
+    /// Has an operation done, in one lane with others of the same `key`.
+    pub(super) async fn ask(&self, tenant: TenantId, key: u64, item: I) -> Result<O, StoreError> {
         let (answer, outcome) = oneshot::channel();
-        let asked = (owner.tenant, Asked { item, answer });
-        let lane = &self.lanes[owner.id.0.rem_euclid(LANES as i64) as usize];
+        let asked = (tenant, Asked { item, answer });
+        let lane = &self.lanes[(key % LANES as u64) as usize];
         let sent = lane.send_timeout(asked, ACQUIRE_TIMEOUT).await;
         sent.map_err(|error| {
             unavailable(match error {
@@ -161,7 +181,7 @@ mod tests {
             let together = &together;
             async move {
                 tokio::time::sleep(Duration::from_millis(n / 10)).await;
-                together.ask(owner(1, n), n + 100).await.unwrap()
+                together.ask_of(owner(1, n), n + 100).await.unwrap()
             }
         });
         let outcomes = join_all(asked).await;
@@ -178,7 +198,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn tenants_are_kept_apart() {
         let (together, sizes) = doubling(Duration::from_millis(1));
-        let asked = (0..40).map(|n| together.ask(owner(n % 4, 1), n as u64 + 100));
+        let asked = (0..40).map(|n| together.ask_of(owner(n % 4, 1), n as u64 + 100));
         assert!(
             join_all(asked)
                 .await
@@ -196,7 +216,7 @@ mod tests {
             let together = &together;
             async move {
                 tokio::time::sleep(Duration::from_millis(100 * n)).await;
-                together.ask(owner(1, n), n + 100).await.unwrap()
+                together.ask_of(owner(1, n), n + 100).await.unwrap()
             }
         });
         join_all(asked).await;
@@ -210,13 +230,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_panic_is_unknown_to_its_own_callers_and_no_concern_of_others() {
         let (together, _) = doubling(Duration::ZERO);
-        let lost = together.ask(owner(1, 1), 13).await;
+        let lost = together.ask_of(owner(1, 1), 13).await;
         assert!(
             matches!(lost, Err(StoreError::OutcomeUnknown(_))),
             "{lost:?}"
         );
         for n in 100..110 {
-            assert_eq!(together.ask(owner(1, n), n).await.unwrap(), 2 * n);
+            assert_eq!(together.ask_of(owner(1, n), n).await.unwrap(), 2 * n);
         }
     }
 }

@@ -16,8 +16,9 @@ statements! {
     /// A number is never given twice: of owners who were erased their receipts keep it.
     ADD = concat!(
         "INSERT INTO owners (tenant_id, owner_id, user_name, created_at) \
-         SELECT ?1, coalesce(max(owner_id), 0) + 1, ?2, ", database_now!(), " FROM ( \
-             SELECT owner_id FROM owners WHERE tenant_id = ?1 UNION ALL SELECT owner_id FROM erasures WHERE tenant_id = ?1) WHERE true \
+         SELECT ?1, 1 + max( \
+             coalesce((SELECT max(owner_id) FROM owners WHERE tenant_id = ?1), 0), \
+             coalesce((SELECT max(owner_id) FROM erasures WHERE tenant_id = ?1), 0)), ?2, ", database_now!(), " WHERE true \
          ON CONFLICT (tenant_id, user_name) DO NOTHING");
     EPOCH = "SELECT erase_epoch FROM owners WHERE tenant_id = ?1 AND owner_id = ?2";
     RAISE_EPOCH = "UPDATE owners SET erase_epoch = erase_epoch + 1 WHERE tenant_id = ?1 AND owner_id = ?2";

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::super::recalled::{self, kept_sql};
 use super::super::rows::{TurnRow, turn_columns};
-use super::super::together::Asked;
+use super::super::together::{Asked, shared};
 use super::super::transaction::{Abort, Database};
 use super::end;
 
@@ -152,13 +152,8 @@ pub(in super::super) fn commit_all(
                 }
                 Err(error @ (StoreError::OutcomeUnknown(_) | StoreError::Unavailable(_))) => {
                     let error = Arc::new(error);
-                    for Asked { answer, .. } in together.drain(..) {
-                        let shared = Box::new(Arc::clone(&error));
-                        let outcome = match *error {
-                            StoreError::OutcomeUnknown(_) => StoreError::OutcomeUnknown(shared),
-                            _ => StoreError::Unavailable(shared),
-                        };
-                        let _ = answer.send(Err(outcome.into()));
+                    for asked in together.drain(..) {
+                        let _ = asked.answer.send(Err(shared(&error).into()));
                     }
                 }
                 // What is wrong with one of them is told to that one.
