@@ -251,6 +251,7 @@ pub fn wire(
         store: Arc::clone(&store),
         ids: Arc::clone(&ids),
         clock: Arc::clone(&clock),
+        unindexed: recall.unindexed(),
         work: Arc::clone(&work),
         embedder: embedders.present.clone(),
         extractor,

@@ -4,17 +4,20 @@
 use std::sync::Arc;
 
 use tidemark_domain::event::{RecalledMemory, TurnEvent, Via};
+use tidemark_domain::ids::{Owner, SessionId};
 use tidemark_domain::memory::prompt::{self, Language};
 use tidemark_domain::memory::recall::{DropReason, TopK};
 use tidemark_domain::memory::{Memory, recall as rules};
 use tidemark_domain::session::{Message, Role};
 use tidemark_domain::tool::ToolSpec;
 use tidemark_domain::window::{self, Budget, TokenCounter, Window};
+use tokio::task::JoinHandle;
+use tracing::Instrument;
 
 use crate::memory::recall::{Recall, RecallOutcome, RecallRequest};
 use crate::ports::context::{ContextWanted, RecallBase};
 use crate::ports::model::{ModelRequest, PromptMessage, tool_tokens};
-use crate::ports::store::{Store, StoreResult};
+use crate::ports::store::{Store, StoreError, StoreResult};
 use crate::ports::turns::Started;
 use crate::settings::PromptSettings;
 
@@ -52,6 +55,53 @@ pub struct Context<'a> {
     pub counter: &'a dyn TokenCounter,
     /// What it may call.
     pub tools: Vec<ToolSpec>,
+    /// What was begun to be read while the turn was accepted.
+    pub early: Option<EarlyRead>,
+}
+
+/// What recall begins with, on its way. It is read in a task of its own, which ends with whoever waits for it.
+#[derive(Debug)]
+pub struct EarlyRead(JoinHandle<Option<RecallBase>>);
+
+impl EarlyRead {
+    /// Begins to read for a turn of a new session, while that is being accepted: nothing of it hangs on the session.
+    pub fn begin(
+        store: &Arc<dyn Store>,
+        recall: &Recall,
+        owner: Owner,
+        session: SessionId,
+    ) -> Self {
+        let wanted = ContextWanted {
+            session,
+            messages: 0,
+            recall: Some(recall.wanted()),
+        };
+        let store = Arc::clone(store);
+        let read = async move {
+            match store.turn_context(owner, wanted).await {
+                Ok(read) => read.recall,
+                Err(error) => {
+                    not_at_once(&error);
+                    None
+                }
+            }
+        };
+        Self(tokio::spawn(read.in_current_span()))
+    }
+
+    async fn base(mut self) -> Option<RecallBase> {
+        (&mut self.0).await.ok().flatten()
+    }
+}
+
+impl Drop for EarlyRead {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn not_at_once(error: &StoreError) {
+    tracing::warn!(%error, "a turn's context could not be read at once");
 }
 
 impl std::fmt::Debug for Context<'_> {
@@ -85,7 +135,7 @@ impl Context<'_> {
     ///
     /// # Errors
     /// When the history cannot be read. Memory that cannot be reached degrades and says so.
-    pub async fn prepare(self, started: &Started) -> StoreResult<Prepared> {
+    pub async fn prepare(mut self, started: &Started) -> StoreResult<Prepared> {
         let language = Language::detect(&started.message.content);
         let budget = self.budget(language);
         let (history, base) = self.read(started).await;
@@ -136,7 +186,7 @@ impl Context<'_> {
 
     /// Reads at once what is nearly always enough. If that fails, or takes longer than recall may, each part is read by whoever needs it: one that
     /// cannot be read does not take the others with it.
-    async fn read(&self, started: &Started) -> (Option<Vec<Message>>, Option<RecallBase>) {
+    async fn read(&mut self, started: &Started) -> (Option<Vec<Message>>, Option<RecallBase>) {
         let recalls = started.turn.memory.recalls();
         // The session's first message is the turn's own.
         let alone = (started.session.message_count == 1).then(|| vec![started.message.clone()]);
@@ -149,11 +199,17 @@ impl Context<'_> {
             return (alone, None);
         }
         let limit = self.recall.settings().timeout;
+        if alone.is_some()
+            && let Some(early) = self.early.take()
+        {
+            let base = tokio::time::timeout(limit, early.base()).await;
+            return (alone, base.unwrap_or_default());
+        }
         let read = self.store.turn_context(started.key.owner, wanted);
         match tokio::time::timeout(limit, read).await {
             Ok(Ok(read)) => (alone.or(Some(read.messages)), read.recall),
             Ok(Err(error)) => {
-                tracing::warn!(%error, "a turn's context could not be read at once");
+                not_at_once(&error);
                 (alone, None)
             }
             Err(_) => (alone, None),

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tracing::Instrument;
 
 use super::closing::{Closing, Ending, Remains};
-use super::context::{Context, Prepared};
+use super::context::{Context, EarlyRead, Prepared};
 use super::inference::{Inference, InferenceError, Progress};
 use super::publisher::Publisher;
 use super::response::{self, ProcessResult, ResponseContext, ResponseError};
@@ -73,7 +73,7 @@ impl RunError {
 /// Whether another turn of the session may wait.
 pub(super) async fn run(
     parts: &Arc<ChatParts>,
-    started: Started,
+    (started, early): (Started, Option<EarlyRead>),
     stopper: Stopper,
     stop: StopSignal,
     continue_trace: impl FnOnce(&tracing::Span),
@@ -92,7 +92,7 @@ pub(super) async fn run(
         let limit = limit_time(parts.settings.max_duration, stopper);
         let _limit = AbortOnDrop(tokio::spawn(limit));
         let began = tokio::time::Instant::now();
-        let (status, may_wait) = answer_or_close(parts, &started, stop).await;
+        let (status, may_wait) = answer_or_close(parts, (&started, early), stop).await;
         if status.is_none() {
             parts.events.resign(started.key.turn_id).await;
         }
@@ -143,7 +143,7 @@ pub(super) async fn close_dead(parts: &ChatParts, key: TurnKey) -> Result<(), Tu
 /// The turn's status as stored, or none when it was taken from this runner; and whether another turn of the session may wait.
 async fn answer_or_close(
     parts: &Arc<ChatParts>,
-    started: &Started,
+    (started, early): (&Started, Option<EarlyRead>),
     mut stop: StopSignal,
 ) -> (Option<TurnStatus>, bool) {
     let mut publisher = Publisher::new(
@@ -157,7 +157,7 @@ async fn answer_or_close(
     let mut recalled = Vec::new();
     let outcome = answer(
         parts,
-        started,
+        (started, early),
         &mut publisher,
         &mut progress,
         &mut recalled,
@@ -210,7 +210,7 @@ async fn answer_or_close(
 /// The three stages (A1).
 async fn answer(
     parts: &Arc<ChatParts>,
-    started: &Started,
+    (started, early): (&Started, Option<EarlyRead>),
     publisher: &mut Publisher,
     progress: &mut Progress,
     recalled: &mut Vec<tidemark_domain::event::RecalledMemory>,
@@ -229,6 +229,7 @@ async fn answer(
         prompts: &parts.prompts,
         counter: parts.model.counter(),
         tools: tools.specs(&tool_context),
+        early,
     };
     let prepared = context
         .prepare(started)

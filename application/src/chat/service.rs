@@ -14,6 +14,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
+use super::context::EarlyRead;
 use super::runner;
 use super::stop::{self, StopReason, Stopper};
 use crate::memory::recall::Recall;
@@ -23,7 +24,7 @@ use crate::ports::ids::Ids;
 use crate::ports::model::ChatModel;
 use crate::ports::store::{Store, StoreError};
 use crate::ports::trace::{NoTraces, Traces};
-use crate::ports::turns::{AcceptError, AcceptTurn, Accepted, Started};
+use crate::ports::turns::{AcceptError, AcceptTurn, Accepted, Started, TurnSession};
 use crate::settings::{PromptSettings, TurnSettings};
 use crate::tools::Toolbox;
 
@@ -223,6 +224,7 @@ impl Chat {
                 session,
                 permit,
             } = lane;
+            let early = chat.read_early(&turn);
             let accept = chat.parts.store.accept_turn(turn);
             let mut accepted = accept.instrument(span).await;
             let (mut started, mut queued) = (None, None);
@@ -235,7 +237,7 @@ impl Chat {
             // The caller may have gone.
             let _ = told.send(accepted);
             if let Some(started) = started {
-                let may_wait = chat.run_started(*started, caller).await;
+                let may_wait = chat.run_started((*started, early), caller).await;
                 drop(permit);
                 if may_wait || !chat.leave_idle(owner, session) {
                     chat.run_lane(owner, session).await;
@@ -252,6 +254,16 @@ impl Chat {
         outcome
             .await
             .unwrap_or_else(|error| Err(StoreError::OutcomeUnknown(Box::new(error)).into()))
+    }
+
+    /// Begins to read what the turn will need of memory, if it is its session's first: that is not in the way of its acceptance.
+    fn read_early(&self, turn: &AcceptTurn) -> Option<EarlyRead> {
+        let TurnSession::New(session) = &turn.session else {
+            return None;
+        };
+        let memory = turn.memory.unwrap_or(session.memory);
+        let (store, recall) = (&self.parts.store, &self.parts.recall);
+        (memory.recalls()).then(|| EarlyRead::begin(store, recall, turn.owner, session.id))
     }
 
     /// Gives back a lane in which nothing waits, unless something was accepted since its runner last looked.
@@ -324,7 +336,7 @@ impl Chat {
             queued: false,
         };
         self.open_with(started.key.turn_id, start).await;
-        let may_wait = self.run_started(started, None).await;
+        let may_wait = self.run_started((started, None), None).await;
         Next::Ran { may_wait }
     }
 
@@ -347,7 +359,11 @@ impl Chat {
     }
 
     /// Runs a turn that was started here, to its end, in a task of its own. Whether another one of the session may wait.
-    async fn run_started(&self, started: Started, caller: Option<String>) -> bool {
+    async fn run_started(
+        &self,
+        (started, early): (Started, Option<EarlyRead>),
+        caller: Option<String>,
+    ) -> bool {
         let parts = &self.parts;
         let (owner, session) = (started.key.owner, started.key.session_id);
         let (stopper, signal) = stop::channel();
@@ -372,7 +388,14 @@ impl Chat {
         };
         let (key, runner_parts) = (started.key, Arc::clone(&parts));
         let run = tokio::spawn(async move {
-            runner::run(&runner_parts, started, stopper, signal, continue_trace).await
+            runner::run(
+                &runner_parts,
+                (started, early),
+                stopper,
+                signal,
+                continue_trace,
+            )
+            .await
         });
         let run = run.await;
         if let Err(error) = &run {

@@ -17,6 +17,7 @@ use super::fade;
 use super::index::index;
 use super::pending::extract_pending;
 use super::sweep;
+use crate::memory::fresh::Unindexed;
 use crate::memory::watched_embedder::WatchedEmbedder;
 use crate::ports::clock::Clock;
 use crate::ports::ids::Ids;
@@ -33,6 +34,9 @@ const RENEWALS_A_LEASE: u32 = 3;
 /// How many owners' memories are embedded at once by this process.
 const EMBEDDING_WORKERS: usize = 2;
 
+/// How many jobs are done together with one at most. Ours: together they cost little more than a few, and none waits long for the others.
+const MOST_ALIKE: u32 = 63;
+
 /// How long a job rests that nobody here can do.
 const WITHOUT_EMBEDDER: Duration = Duration::from_mins(5);
 
@@ -45,6 +49,8 @@ pub struct Workers {
     pub ids: Arc<dyn Ids>,
     /// The clock.
     pub clock: Arc<dyn Clock>,
+    /// What recall has made of messages already.
+    pub unindexed: Arc<Unindexed>,
     /// Told when work was enqueued.
     pub work: Arc<Notify>,
     /// Embeds memories; without one there is no such work.
@@ -142,54 +148,121 @@ impl Workers {
         let kind = claim.job.kind.as_str();
         let span =
             tracing::info_span!("job", kind, job = %claim.job.id, attempt = claim.job.attempts);
-        let this = self.clone();
-        let claimed = claim.clone();
-        // A task of its own: a panic in a decision is this job's failure, not the worker's end.
-        let work = tokio::spawn(async move { this.apply(&claimed).await }.instrument(span));
-        let outcome = match self.keep(&claim, work).await {
-            Ok(outcome) => outcome.map_err(|e| (e.to_string(), matches!(e, JobWriteError::Lost))),
-            Err(_) => Err(("the job's task died".to_owned(), false)),
-        };
-        match outcome {
-            Ok(()) => {
-                counter!("tidemark_jobs_total", "kind" => kind, "outcome" => "done").increment(1);
-            }
-            Err((_, true)) => {
-                counter!("tidemark_jobs_total", "kind" => kind, "outcome" => "lost").increment(1);
-            }
-            Err((error, false)) => self.record_failure(&claim, &error).await,
+        let claims = self.with_alike(claim).await;
+        let (this, claimed) = (self.clone(), claims.clone());
+        // A task of its own: a panic in a decision is the job's failure, not the worker's end.
+        let work = tokio::spawn(async move { this.apply_all(&claimed).await }.instrument(span));
+        let outcomes = self.keep(&claims, work).await;
+        for (place, claim) in claims.iter().enumerate() {
+            let outcome = match &outcomes {
+                Ok(outcomes) => outcomes.get(place),
+                Err(_) => None,
+            };
+            self.note(claim, outcome).await;
         }
         Ok(true)
     }
 
-    /// Waits for the work and renews its lease meanwhile, so that only a process that is dead or stopped loses a job. Work whose job was
-    /// lost all the same is ended: whatever it decided would be refused.
-    async fn keep<T>(
+    /// The job, and others that are done together with it. What has failed before is done alone: it might take others with it.
+    async fn with_alike(&self, claim: ClaimedJob) -> Vec<ClaimedJob> {
+        let mut claims = vec![claim];
+        let claim = &claims[0];
+        if claim.job.kind.lane() == Lane::Quick && claim.job.attempts == 1 {
+            let lease = self.settings.lease;
+            match self.store.claim_alike(claim, MOST_ALIKE, lease).await {
+                Ok(alike) => claims.extend(alike),
+                Err(error) => tracing::warn!(%error, "jobs that are alike cannot be claimed"),
+            }
+        }
+        claims
+    }
+
+    /// Notes what became of a job: nothing is known of one whose task died.
+    async fn note(&self, claim: &ClaimedJob, outcome: Option<&Result<(), JobWriteError>>) {
+        let outcome = match outcome {
+            Some(Ok(())) => "done",
+            Some(Err(JobWriteError::Lost)) => "lost",
+            Some(Err(error)) => return self.record_failure(claim, &error.to_string()).await,
+            None => return self.record_failure(claim, "the job's task died").await,
+        };
+        let kind = claim.job.kind.as_str();
+        counter!("tidemark_jobs_total", "kind" => kind, "outcome" => outcome).increment(1);
+    }
+
+    /// Waits for the work and renews its leases meanwhile, so that only a process that is dead or stopped loses a job. Work whose jobs were
+    /// all lost is ended: whatever it decided would be refused.
+    async fn keep(
         &self,
-        claim: &ClaimedJob,
-        mut work: JoinHandle<Result<T, JobWriteError>>,
-    ) -> Result<Result<T, JobWriteError>, JoinError> {
+        claims: &[ClaimedJob],
+        mut work: JoinHandle<Vec<Result<(), JobWriteError>>>,
+    ) -> Result<Vec<Result<(), JobWriteError>>, JoinError> {
         let pause = self.settings.lease / RENEWALS_A_LEASE;
         loop {
             tokio::select! {
-                outcome = &mut work => return outcome,
+                outcomes = &mut work => return outcomes,
                 () = tokio::time::sleep(pause) => {}
             }
+            if self.renew(claims).await {
+                continue;
+            }
+            // The work itself removes its jobs with what it commits: it has the last word.
+            if let Ok(outcomes) = tokio::time::timeout(pause, &mut work).await {
+                return outcomes;
+            }
+            work.abort();
+            return Ok(claims.iter().map(|_| Err(JobWriteError::Lost)).collect());
+        }
+    }
+
+    /// Renews leases. Whether any of them may still be ours.
+    async fn renew(&self, claims: &[ClaimedJob]) -> bool {
+        let mut ours = false;
+        for claim in claims {
             match self.store.renew_job(claim, self.settings.lease).await {
-                // The work itself removes its job with what it commits: it has the last word.
-                Err(JobWriteError::Lost) => {
-                    if let Ok(outcome) = tokio::time::timeout(pause, &mut work).await {
-                        return outcome;
-                    }
-                    work.abort();
-                    return Ok(Err(JobWriteError::Lost));
-                }
+                Err(JobWriteError::Lost) => continue,
                 Err(error) => {
                     tracing::warn!(%error, job = %claim.job.id, "a job's lease was not renewed");
                 }
                 Ok(()) => {}
             }
+            ours = true;
         }
+        ours
+    }
+
+    /// Does jobs that are alike. What cannot be done with others is decided anew, alone.
+    async fn apply_all(&self, claims: &[ClaimedJob]) -> Vec<Result<(), JobWriteError>> {
+        if let [claim] = claims {
+            return vec![self.apply(claim).await];
+        }
+        let mut outcomes = match claims.first().map(|claim| claim.job.kind) {
+            Some(JobKind::CountUse) => self.count_uses(claims).await,
+            _ => self.index(claims).await,
+        };
+        for (claim, outcome) in claims.iter().zip(&mut outcomes) {
+            if matches!(outcome, Err(JobWriteError::Conflict)) {
+                *outcome = self.apply(claim).await;
+            }
+        }
+        outcomes
+    }
+
+    async fn index(&self, claims: &[ClaimedJob]) -> Vec<Result<(), JobWriteError>> {
+        let how = (self.settings.batch, self.embedder.is_some());
+        let (ids, made) = (self.ids.as_ref(), self.unindexed.as_ref());
+        let now = self.clock.now();
+        index(self.store.as_ref(), (ids, made), claims, how, now).await
+    }
+
+    async fn count_uses(&self, claims: &[ClaimedJob]) -> Vec<Result<(), JobWriteError>> {
+        let Some(owner) = claims.first().map(|claim| claim.job.owner) else {
+            return Vec::new();
+        };
+        let claims = claims
+            .iter()
+            .map(|claim| (claim.clone(), self.ids.change()));
+        let now = self.clock.now();
+        self.store.commit_uses(owner, claims.collect(), now).await
     }
 
     async fn apply(&self, claim: &ClaimedJob) -> Result<(), JobWriteError> {
@@ -212,25 +285,17 @@ impl Workers {
         if claim.job.kind == JobKind::Embed {
             return self.embed(claim).await;
         }
+        if claim.job.kind == JobKind::Index {
+            let mut outcomes = self.index(std::slice::from_ref(claim)).await;
+            return outcomes.pop().unwrap_or(Err(JobWriteError::Lost));
+        }
         let snapshot = store
             .learning_snapshot(claim.job.owner, claim.session()?)
             .await?;
         let Some(snapshot) = snapshot else {
             return store.finish_job(claim).await;
         };
-        let (ids, embeds) = (self.ids.as_ref(), self.embedder.is_some());
         match claim.job.kind {
-            JobKind::Index => {
-                index(
-                    store,
-                    ids,
-                    claim,
-                    &snapshot,
-                    (self.settings.batch, embeds),
-                    now,
-                )
-                .await
-            }
             JobKind::Extract => extract_pending(self, claim, snapshot).await,
             _ => consolidate(self, claim, snapshot).await,
         }

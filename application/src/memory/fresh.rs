@@ -25,7 +25,7 @@ const REMEMBERED_BYTES: usize = 4 * 1024 * 1024;
 const LEAST_BYTES: usize = 128;
 
 /// What was said and is not indexed yet, and what it changes.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Fresh {
     /// What the index will make of it, as it will stand.
     pub made: Vec<Memory>,
@@ -34,7 +34,7 @@ pub struct Fresh {
     /// It was settled with what is stored now: what was read before may be older than that, and is to be read again.
     pub looked: bool,
     /// The documents of what is made, where they are known.
-    documents: Arc<HashMap<MemoryId, Document>>,
+    documents: HashMap<MemoryId, Document>,
 }
 
 impl Fresh {
@@ -132,9 +132,15 @@ impl Unindexed {
         if has_forgotten {
             all = unforgotten(store, owner, all).await?;
         }
-        let documents = all.iter().map(|m| (m.memory.id, m.document.clone()));
-        let documents = Arc::new(documents.collect());
-        let mut made: Vec<Memory> = all.into_iter().map(|indexed| indexed.memory).collect();
+        let mut documents = HashMap::with_capacity(all.len());
+        let mut made = Vec::with_capacity(all.len());
+        for IndexedMemory {
+            memory, document, ..
+        } in all
+        {
+            documents.insert(memory.id, document);
+            made.push(memory);
+        }
         let Some(touched) = Touched::by(&made) else {
             return Ok(Fresh {
                 made,
@@ -191,20 +197,22 @@ impl Unindexed {
             left = left.saturating_sub(message.content.len());
             let known = self.lock().find((owner, message.id));
             let made = known.unwrap_or_else(|| {
-                let made = episodic::memories(message, now);
-                let made: Arc<[IndexedMemory]> = made.into_iter().map(remember::index).collect();
+                let made = make(message, now);
                 let length = message.content.len();
                 self.lock()
                     .keep((owner, message.id), Arc::clone(&made), length, self.bound);
                 made
             });
-            out.extend(made.iter().cloned().map(|mut made| {
-                made.memory.created_at = now;
-                made.memory.last_access = now;
-                made
-            }));
+            out.extend(at(&made, now));
         }
         out
+    }
+
+    /// What the index makes of a message. It is not remembered for it: who indexes asks once.
+    pub(crate) fn of(&self, owner: Owner, message: &Message, now: Timestamp) -> Vec<IndexedMemory> {
+        let known = self.lock().find((owner, message.id));
+        let made = known.unwrap_or_else(|| make(message, now));
+        at(&made, now).collect()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Remembered> {
@@ -212,6 +220,20 @@ impl Unindexed {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn make(message: &Message, now: Timestamp) -> Arc<[IndexedMemory]> {
+    let made = episodic::memories(message, now);
+    made.into_iter().map(remember::index).collect()
+}
+
+/// As if it were made now.
+fn at(made: &[IndexedMemory], now: Timestamp) -> impl Iterator<Item = IndexedMemory> {
+    made.iter().cloned().map(move |mut made| {
+        made.memory.created_at = now;
+        made.memory.last_access = now;
+        made
+    })
 }
 
 impl Remembered {

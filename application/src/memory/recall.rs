@@ -112,7 +112,7 @@ pub struct TurnRecall {
 pub struct Recall {
     store: Arc<dyn Store>,
     indexes: Indexes,
-    unindexed: Unindexed,
+    unindexed: Arc<Unindexed>,
     questions: QueryVectors,
     reranking: Option<Reranking>,
     clock: Arc<dyn Clock>,
@@ -140,7 +140,7 @@ impl Recall {
                 settings.index_bytes,
                 Vec::new(),
             ),
-            unindexed: Unindexed::default(),
+            unindexed: Arc::default(),
             questions: QueryVectors::new(Vec::new(), Duration::ZERO),
             reranking: None,
             store,
@@ -169,6 +169,11 @@ impl Recall {
         self
     }
 
+    /// What it has made of messages that are not indexed yet.
+    pub fn unindexed(&self) -> Arc<Unindexed> {
+        Arc::clone(&self.unindexed)
+    }
+
     /// Its settings.
     pub fn settings(&self) -> &RecallSettings {
         &self.settings
@@ -194,7 +199,7 @@ impl Recall {
         let fresh = self.fresh(owner, now).await?;
         // Read behind the fresh ones: what is indexed meanwhile is found in one of both.
         let newest = self.store.memory_change(owner).await?;
-        self.relevant(owner, request, fresh, newest, now).await
+        self.relevant(owner, request, &fresh, newest, now).await
     }
 
     async fn fresh(&self, owner: Owner, now: Timestamp) -> Result<Fresh, StoreError> {
@@ -241,19 +246,12 @@ impl Recall {
             (preferences, store.memory_change(owner).await?)
         };
         let preferences = async {
-            self.preferences(
-                owner,
-                profile_budget,
-                preferences?,
-                fresh.clone(),
-                newest,
-                now,
-            )
-            .await
+            self.preferences(owner, profile_budget, preferences?, &fresh, newest, now)
+                .await
         };
         let (preferences, relevant) = tokio::join!(
             preferences,
-            self.relevant(owner, request, fresh.clone(), newest, now)
+            self.relevant(owner, request, &fresh, newest, now)
         );
         Ok(TurnRecall {
             preferences,
@@ -269,7 +267,7 @@ impl Recall {
         &self,
         owner: Owner,
         request: RecallRequest,
-        fresh: Fresh,
+        fresh: &Fresh,
         newest: i64,
         now: Timestamp,
     ) -> Result<RecallOutcome, StoreError> {
@@ -302,7 +300,7 @@ impl Recall {
             why_not: request.why_not,
         };
         let store = self.store.as_ref();
-        let search = outdated::search(store, &self.indexes, (owner, newest), &fresh, query).await?;
+        let search = outdated::search(store, &self.indexes, (owner, newest), fresh, query).await?;
         let rules = RecallRules {
             profile,
             top_k,
@@ -372,7 +370,7 @@ impl Recall {
         owner: Owner,
         token_budget: usize,
         mut found: Vec<Memory>,
-        fresh: Fresh,
+        fresh: &Fresh,
         newest: i64,
         now: Timestamp,
     ) -> Result<Vec<Memory>, StoreError> {
@@ -388,7 +386,7 @@ impl Recall {
         found.extend(made.cloned());
         let (store, moment) = (self.store.as_ref(), Moment::at(now));
         let place = (&self.indexes, owner, newest);
-        outdated::leave_out(store, place, &fresh, &mut found, &moment).await?;
+        outdated::leave_out(store, place, fresh, &mut found, &moment).await?;
         Ok(rules::profile(
             found,
             self.settings.max_preferences,
@@ -415,7 +413,7 @@ async fn choose(
         let wanted: Vec<MemoryId> = wanted.map(|scored| scored.id).collect();
         rows.read(&wanted).await?;
         for scored in batch {
-            let row = rows.known.remove(&scored.id);
+            let row = rows.take(scored.id);
             selection.offer(scored, row);
         }
     }
@@ -426,23 +424,30 @@ async fn choose(
 struct Rows<'s> {
     store: &'s dyn Store,
     owner: Owner,
-    known: HashMap<MemoryId, Memory>,
+    /// What is not stored, or not as it is to be told.
+    fresh: HashMap<MemoryId, &'s Memory>,
+    read: HashMap<MemoryId, Memory>,
 }
 
 impl<'s> Rows<'s> {
-    /// Those that are not stored, or not as they are to be told, are known already.
-    fn of(store: &'s dyn Store, owner: Owner, fresh: Fresh) -> Self {
-        let unstored = fresh.made.into_iter().chain(fresh.turned);
+    fn of(store: &'s dyn Store, owner: Owner, fresh: &'s Fresh) -> Self {
+        let unstored = fresh.made.iter().chain(&fresh.turned);
         Self {
             store,
             owner,
-            known: unstored.map(|memory| (memory.id, memory)).collect(),
+            fresh: unstored.map(|memory| (memory.id, memory)).collect(),
+            read: HashMap::new(),
         }
+    }
+
+    fn take(&mut self, id: MemoryId) -> Option<Memory> {
+        let read = self.read.remove(&id);
+        read.or_else(|| self.fresh.get(&id).map(|memory| (*memory).clone()))
     }
 
     /// Those of these that are stored and not known.
     async fn stored(&self, ids: &[MemoryId]) -> Result<Vec<Memory>, StoreError> {
-        let unknown = ids.iter().filter(|id| !self.known.contains_key(id));
+        let unknown = ids.iter().filter(|id| !self.fresh.contains_key(id));
         let missing: Vec<MemoryId> = unknown.copied().collect();
         if missing.is_empty() {
             return Ok(Vec::new());
@@ -452,7 +457,7 @@ impl<'s> Rows<'s> {
 
     async fn read(&mut self, ids: &[MemoryId]) -> Result<(), StoreError> {
         let stored = self.stored(ids).await?;
-        self.known.extend(stored.into_iter().map(|m| (m.id, m)));
+        self.read.extend(stored.into_iter().map(|m| (m.id, m)));
         Ok(())
     }
 
@@ -462,7 +467,7 @@ impl<'s> Rows<'s> {
         let stored: HashMap<MemoryId, Memory> = stored.into_iter().map(|m| (m.id, m)).collect();
         let rows = ids
             .iter()
-            .filter_map(|id| self.known.get(id).or_else(|| stored.get(id)));
+            .filter_map(|id| self.fresh.get(id).copied().or_else(|| stored.get(id)));
         let spoken = rows.map(|m| (m.id, spoken(m.speaker.as_deref(), &m.content).into_owned()));
         Ok(spoken.collect())
     }

@@ -203,6 +203,15 @@ pub trait JobRepository: Send + Sync + 'static {
         self.claim_job_of(&JobKind::ALL, lease).await
     }
 
+    /// Claims with a claimed job others of its kind and owner whose time has come and that nobody has begun yet, the oldest first, at most `most`:
+    /// what is alike is applied together at less cost.
+    async fn claim_alike(
+        &self,
+        claim: &ClaimedJob,
+        most: u32,
+        lease: Duration,
+    ) -> StoreResult<Vec<ClaimedJob>>;
+
     /// Lets a claim last `lease` from now, while its worker is at it. `Lost` when somebody else has the job meanwhile, or it is gone.
     async fn renew_job(&self, claim: &ClaimedJob, lease: Duration) -> Result<(), JobWriteError>;
 

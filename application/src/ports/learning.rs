@@ -31,6 +31,15 @@ pub struct TaughtMessage {
     pub cancelled: bool,
 }
 
+/// What an index job decides on.
+#[derive(Clone, Debug)]
+pub struct IndexWork {
+    /// The session, as it was when the messages were read.
+    pub snapshot: LearningSnapshot,
+    /// The first messages that belong to no open turn and are not indexed yet, ascending.
+    pub messages: Vec<TaughtMessage>,
+}
+
 /// New episodic memory of a session.
 #[derive(Clone, Debug)]
 pub struct IndexCommit {
@@ -168,12 +177,28 @@ pub trait LearningRepository: Send + Sync + 'static {
         limit: u32,
     ) -> StoreResult<Vec<TaughtMessage>>;
 
+    /// What is to be indexed of sessions of one owner, at most `limit` messages of each. Sessions that are gone are left out.
+    async fn index_work(
+        &self,
+        owner: Owner,
+        sessions: &[SessionId],
+        limit: u32,
+    ) -> StoreResult<Vec<IndexWork>>;
+
     /// Applies an index job. Conflict when epoch or `indexed_seq` have moved.
     async fn commit_index(
         &self,
         claim: &ClaimedJob,
         commit: IndexCommit,
     ) -> Result<(), JobWriteError>;
+
+    /// Applies index jobs of one owner, each of another session, as [`commit_index`](Self::commit_index) does: those that hold, together or one by
+    /// one. What became of each, in their order.
+    async fn commit_indexes(
+        &self,
+        owner: Owner,
+        commits: Vec<(ClaimedJob, IndexCommit)>,
+    ) -> Vec<Result<(), JobWriteError>>;
 
     /// Applies a consolidation. Conflict when epoch, `last_consolidated` or the version of a strengthened memory have moved, or a
     /// new memory would only repeat one that came meanwhile: of its identity and current, or, with a key, as
@@ -224,4 +249,13 @@ pub trait LearningRepository: Send + Sync + 'static {
         change: ChangeId,
         now: Timestamp,
     ) -> Result<u64, JobWriteError>;
+
+    /// Applies jobs of one owner that count uses, each of another session, as [`commit_use`](Self::commit_use) does: together or one by one. What
+    /// became of each, in their order.
+    async fn commit_uses(
+        &self,
+        owner: Owner,
+        claims: Vec<(ClaimedJob, ChangeId)>,
+        now: Timestamp,
+    ) -> Vec<Result<(), JobWriteError>>;
 }

@@ -1,6 +1,7 @@
 //! What all persistence ports share.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use tidemark_domain::ids::Timestamp;
 
@@ -38,6 +39,23 @@ pub enum StoreError {
         #[source]
         source: Option<Box<dyn Error + Send + Sync>>,
     },
+}
+
+impl StoreError {
+    /// The same error, for each of those whom one failure concerns.
+    #[must_use]
+    pub fn shared(self: &Arc<Self>) -> Self {
+        let cause = Box::new(Arc::clone(self));
+        match &**self {
+            Self::Unavailable(_) => Self::Unavailable(cause),
+            Self::OwnerGone => Self::OwnerGone,
+            Self::OutcomeUnknown(_) => Self::OutcomeUnknown(cause),
+            Self::Corrupt { what, .. } => Self::Corrupt {
+                what: what.clone(),
+                source: Some(cause),
+            },
+        }
+    }
 }
 
 /// Shorthand of the persistence ports.

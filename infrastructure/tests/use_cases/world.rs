@@ -103,6 +103,7 @@ impl World {
             store: Arc::clone(&self.store),
             ids,
             clock: Arc::new(SystemClock),
+            unindexed: Arc::default(),
             work: Arc::clone(&self.work),
             embedder: None,
             extractor: None,

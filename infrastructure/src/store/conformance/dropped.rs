@@ -9,6 +9,7 @@ mod chat;
 mod memory;
 mod work;
 
+use std::fmt::Debug;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -34,6 +35,26 @@ struct Operation {
     prepare: fn(Arc<World>) -> BoxFuture<'static, Call>,
 }
 
+/// What an operation says in the end.
+trait Outcome {
+    /// Panics unless all went well.
+    fn check(self);
+}
+
+impl<T, E: Debug> Outcome for Result<T, E> {
+    fn check(self) {
+        self.map(|_| ()).unwrap();
+    }
+}
+
+impl<E: Debug> Outcome for Vec<Result<(), E>> {
+    fn check(self) {
+        for outcome in self {
+            outcome.unwrap();
+        }
+    }
+}
+
 /// An operation, what is done before, and its arguments.
 macro_rules! operation {
     ($w:ident.$name:ident($($argument:expr),*) after { $($before:tt)* }) => {
@@ -43,7 +64,7 @@ macro_rules! operation {
                 Box::pin(async move {
                     $($before)*
                     $crate::store::conformance::dropped::Call(Box::pin(async move {
-                        $w.store.$name($($argument),*).await.map(|_| ()).unwrap();
+                        $crate::store::conformance::dropped::Outcome::check($w.store.$name($($argument),*).await);
                     }))
                 })
             },

@@ -30,6 +30,7 @@ pub mod fading;
 pub mod forgetting;
 pub mod idempotency;
 pub mod index;
+pub mod indexing;
 pub mod jobs;
 pub mod learning;
 pub mod listing;
@@ -245,6 +246,17 @@ macro_rules! conformance {
                 each_completed_turn_counts_once_for_each_memory_it_showed
                 turns_that_did_not_complete_count_no_use
             }
+            indexing {
+                jobs_of_a_kind_and_owner_are_claimed_together
+                what_was_begun_waits_or_is_anothers_is_not_claimed_with_others
+                the_work_of_many_sessions_is_what_each_of_them_has
+                indexes_are_applied_together_as_each_alone
+                of_what_was_forgotten_nothing_is_indexed_with_others
+                indexes_decided_on_before_an_erasure_are_conflicts
+                uses_are_counted_together_as_each_alone
+                what_had_faded_is_told_again_by_uses_counted_together
+                nothing_to_index_is_nothing_to_apply
+            }
             extraction {
                 a_consolidation_notes_what_a_model_has_yet_to_read
                 of_many_unread_ranges_that_with_the_fewest_attempts_comes_first
@@ -405,6 +417,7 @@ mod tests {
             include_str!("closing.rs"),
             include_str!("jobs.rs"),
             include_str!("learning.rs"),
+            include_str!("indexing.rs"),
             include_str!("extraction.rs"),
             include_str!("unindexed.rs"),
             include_str!("memories.rs"),

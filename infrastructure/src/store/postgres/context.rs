@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::PostgresStore;
 use super::rows::{MemoryRow, MessageRow, memory_columns, message_columns};
-use super::together::{Asked, shared};
+use super::together::Asked;
 use super::transaction::{Abort, Database};
 
 /// A subquery of one row: the planner would rather look through all tombstones than for one.
@@ -119,7 +119,7 @@ pub(super) fn read_all(
             Err(error) => {
                 let error = Arc::new(error);
                 for asked in asked {
-                    let _ = asked.answer.send(Err(shared(&error)));
+                    let _ = asked.answer.send(Err(error.shared()));
                 }
             }
         }

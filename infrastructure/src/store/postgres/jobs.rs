@@ -1,5 +1,6 @@
 //! The outbox of derived work.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -52,6 +53,25 @@ WHERE tenant_id = $1 AND owner_id = $2 AND id = $3 AND state = 'running' AND tok
 
 const REMOVE: &str = "
 DELETE FROM jobs WHERE tenant_id = $1 AND owner_id = $2 AND id = $3 AND state = 'running' AND token = $4";
+
+/// As `REMOVE`, of several; those that were still their callers'.
+const REMOVE_ALL: &str = "
+DELETE FROM jobs j USING unnest($3::uuid[], $4::bigint[]) AS w (id, token)
+WHERE j.tenant_id = $1 AND j.owner_id = $2 AND j.id = w.id AND j.state = 'running' AND j.token = w.token RETURNING j.id";
+
+/// Materialized, as in `tidemark_claim_job`.
+const CLAIM_ALIKE: &str = concat!(
+    "WITH due AS MATERIALIZED (
+        SELECT d.id FROM jobs d
+        WHERE d.tenant_id = $1 AND d.owner_id = $2 AND d.kind = $3 AND d.state = 'pending' AND d.attempts = 0
+            AND d.run_at <= statement_timestamp()
+        ORDER BY d.run_at, d.id LIMIT $4 FOR UPDATE SKIP LOCKED
+     )
+     UPDATE jobs j SET state = 'running', attempts = j.attempts + 1, token = j.token + 1,
+        lease_until = clock_timestamp() + $5 * interval '1 microsecond'
+     FROM due WHERE j.tenant_id = $1 AND j.owner_id = $2 AND j.id = due.id RETURNING ",
+    job_columns!()
+);
 
 const GIVE_UP: &str = "
 UPDATE jobs SET state = 'failed', lease_until = NULL, last_error = $5
@@ -114,6 +134,8 @@ pub(super) const STATEMENTS: &[&str] = &[
     FIND,
     RENEW,
     REMOVE,
+    REMOVE_ALL,
+    CLAIM_ALIKE,
     GIVE_UP,
     PUT_BACK,
     POSTPONE,
@@ -191,6 +213,22 @@ pub(super) async fn remove(
     lost_unless(removed.rows_affected() == 1)
 }
 
+/// Takes claimed jobs of an owner away, for the transaction that applies them; those that were still their callers'.
+pub(super) async fn remove_all(
+    tx: &mut PgConnection,
+    owner: Owner,
+    claims: impl Iterator<Item = &ClaimedJob>,
+) -> Result<BTreeSet<JobId>, sqlx::Error> {
+    let (ids, tokens): (Vec<Uuid>, Vec<i64>) =
+        claims.map(|claim| (claim.job.id.0, claim.token)).unzip();
+    let removed: Vec<(Uuid,)> = owned_as(REMOVE_ALL, owner)
+        .bind(ids)
+        .bind(tokens)
+        .fetch_all(tx)
+        .await?;
+    Ok(removed.into_iter().map(|(id,)| JobId(id)).collect())
+}
+
 /// Makes sure that a claim still holds, until the transaction ends.
 pub(super) async fn hold(
     tx: &mut PgConnection,
@@ -253,6 +291,29 @@ async fn claim(
         job: row.try_into()?,
         token,
     }))
+}
+
+async fn claim_alike(
+    tx: &mut PgConnection,
+    claim: &ClaimedJob,
+    most: u32,
+    lease: Duration,
+) -> Result<Vec<ClaimedJob>, Abort<StoreError>> {
+    let job = &claim.job;
+    let rows: Vec<JobRow> = owned_as(CLAIM_ALIKE, job.owner)
+        .bind(job.kind.as_str())
+        .bind(i64::from(most))
+        .bind(lease.as_micros() as i64)
+        .fetch_all(tx)
+        .await?;
+    let claims = rows.into_iter().map(|row| {
+        let token = row.token;
+        Ok(ClaimedJob {
+            job: row.try_into()?,
+            token,
+        })
+    });
+    Ok(claims.collect::<Result<_, sqlx::Error>>()?)
 }
 
 async fn pending_like(tx: &mut PgConnection, job: &Job) -> Result<Option<Job>, sqlx::Error> {
@@ -382,6 +443,19 @@ impl JobRepository for PostgresStore {
         let kinds: Vec<&'static str> = kinds.iter().map(|kind| kind.as_str()).collect();
         self.database
             .before_tenant(kinds, move |tx, kinds| Box::pin(claim(tx, kinds, lease)))
+            .await
+    }
+
+    async fn claim_alike(
+        &self,
+        claim: &ClaimedJob,
+        most: u32,
+        lease: Duration,
+    ) -> StoreResult<Vec<ClaimedJob>> {
+        self.database
+            .write(claim.job.owner.tenant, claim.clone(), move |tx, claim| {
+                Box::pin(claim_alike(tx, claim, most, lease))
+            })
             .await
     }
 

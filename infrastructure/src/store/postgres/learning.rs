@@ -4,15 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use sqlx::PgConnection;
-use sqlx::types::Json;
 use tidemark_application::ports::jobs::{ClaimedJob, JobWriteError, NewJob};
 use tidemark_application::ports::learning::{
-    ConsolidationCommit, ExtractionCommit, IndexCommit, LearningRepository, LearningSnapshot,
-    PendingExtraction, Strengthened, TaughtMessage,
+    ConsolidationCommit, ExtractionCommit, IndexCommit, IndexWork, LearningRepository,
+    LearningSnapshot, PendingExtraction, Strengthened, TaughtMessage,
 };
 use tidemark_application::ports::memories::IndexedMemory;
 use tidemark_application::ports::store::{StoreError, StoreResult};
-use tidemark_domain::event::RecalledMemory;
 use tidemark_domain::ids::{ChangeId, MemoryId, Owner, SessionId, Timestamp};
 use tidemark_domain::memory::Memory;
 use tidemark_domain::memory::change::{self as domain, ChangeKind, Item, Op};
@@ -22,20 +20,32 @@ use tidemark_domain::session::{Message, Session};
 use uuid::Uuid;
 
 use super::changes::Change;
-use super::rows::{MessageRow, SessionRow, message_columns, owned, owned_as, session_columns};
+use super::rows::{MessageRow, SessionRow, all, message_columns, owned, owned_as, session_columns};
 use super::transaction::Abort;
-use super::{PostgresStore, extraction, fading, forget, history, jobs, lines, memories, sessions};
+use super::{
+    PostgresStore, extraction, fading, forget, history, indexing, jobs, lines, memories, sessions,
+    uses,
+};
 
-const SNAPSHOT: &str = concat!(
-    "SELECT ",
-    session_columns!(),
-    ", o.erase_epoch, coalesce((
-        SELECT r.first_seq - 1 FROM turns r
-        WHERE r.tenant_id = $1 AND r.owner_id = $2 AND r.session_id = s.id AND r.status IN ('running', 'awaiting_approval')
-      ), s.message_count) AS last_closed
-      FROM sessions s JOIN owners o ON o.tenant_id = s.tenant_id AND o.owner_id = s.owner_id
-      WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.id = $3"
-);
+/// Of the sessions `s` of the owner for which `$where` holds.
+macro_rules! snapshot_sql {
+    ($where:literal) => {
+        concat!(
+            "SELECT ",
+            session_columns!(),
+            ", o.erase_epoch, coalesce((
+                SELECT r.first_seq - 1 FROM turns r
+                WHERE r.tenant_id = $1 AND r.owner_id = $2 AND r.session_id = s.id AND r.status IN ('running', 'awaiting_approval')
+              ), s.message_count) AS last_closed
+              FROM sessions s JOIN owners o ON o.tenant_id = s.tenant_id AND o.owner_id = s.owner_id
+              WHERE s.tenant_id = $1 AND s.owner_id = $2 AND ",
+            $where
+        )
+    };
+}
+pub(super) use snapshot_sql;
+
+const SNAPSHOT: &str = snapshot_sql!("s.id = $3");
 
 const TAUGHT: &str = concat!(
     "SELECT ",
@@ -48,46 +58,48 @@ const TAUGHT: &str = concat!(
       ORDER BY m.seq LIMIT $6"
 );
 
-const MOVE_INDEX: &str =
-    "UPDATE sessions SET indexed_seq = $4 WHERE tenant_id = $1 AND owner_id = $2 AND id = $3";
-
 const MOVE_BOUNDARY: &str =
     "UPDATE sessions SET last_consolidated = $4 WHERE tenant_id = $1 AND owner_id = $2 AND id = $3";
 
-const MARK_COUNTED: &str = "
-UPDATE turns t SET use_counted = true
-WHERE t.tenant_id = $1 AND t.owner_id = $2 AND t.session_id = $3 AND t.status = 'completed' AND NOT t.use_counted
-RETURNING t.recalled";
-
-/// Not a change of the memory in the sense of its version: chatting must not make an edit stale.
-const COUNT_USE: &str = "
-UPDATE memories m SET access_count = m.access_count + n.uses, last_access = greatest(m.last_access, $5), change = $6
-FROM unnest($3::uuid[], $4::bigint[]) AS n (id, uses)
-WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.id = n.id";
-
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[
-    SNAPSHOT,
-    TAUGHT,
-    MOVE_INDEX,
-    MOVE_BOUNDARY,
-    MARK_COUNTED,
-    COUNT_USE,
-];
+pub(super) const STATEMENTS: &[&str] = &[SNAPSHOT, TAUGHT, MOVE_BOUNDARY];
 
 #[derive(sqlx::FromRow)]
-struct SnapshotRow {
+pub(super) struct SnapshotRow {
     #[sqlx(flatten)]
     session: SessionRow,
     erase_epoch: i64,
     last_closed: i64,
 }
 
+impl TryFrom<SnapshotRow> for LearningSnapshot {
+    type Error = sqlx::Error;
+
+    fn try_from(row: SnapshotRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            session: row.session.try_into()?,
+            erase_epoch: row.erase_epoch,
+            last_closed: row.last_closed,
+        })
+    }
+}
+
 #[derive(sqlx::FromRow)]
-struct TaughtRow {
+pub(super) struct TaughtRow {
     #[sqlx(flatten)]
     message: MessageRow,
     cancelled: bool,
+}
+
+impl TryFrom<TaughtRow> for TaughtMessage {
+    type Error = sqlx::Error;
+
+    fn try_from(row: TaughtRow) -> Result<Self, sqlx::Error> {
+        Ok(Self {
+            message: Message::try_from(row.message)?,
+            cancelled: row.cancelled,
+        })
+    }
 }
 
 async fn snapshot(
@@ -99,12 +111,7 @@ async fn snapshot(
         .bind(session.0)
         .fetch_optional(tx)
         .await?;
-    let Some(row) = row else { return Ok(None) };
-    Ok(Some(LearningSnapshot {
-        session: row.session.try_into()?,
-        erase_epoch: row.erase_epoch,
-        last_closed: row.last_closed,
-    }))
+    Ok(row.map(LearningSnapshot::try_from).transpose()?)
 }
 
 async fn taught(
@@ -121,18 +128,14 @@ async fn taught(
         .bind(i64::from(limit))
         .fetch_all(tx)
         .await?;
-    rows.into_iter()
-        .map(|row| {
-            Ok(TaughtMessage {
-                message: Message::try_from(row.message)?,
-                cancelled: row.cancelled,
-            })
-        })
-        .collect()
+    Ok(all(rows)?)
 }
 
 /// Locks the session and takes the job away; then nothing else can apply it or move what it was decided on.
-async fn take(tx: &mut PgConnection, claim: &ClaimedJob) -> Result<Session, Abort<JobWriteError>> {
+pub(super) async fn take(
+    tx: &mut PgConnection,
+    claim: &ClaimedJob,
+) -> Result<Session, Abort<JobWriteError>> {
     let job = &claim.job;
     let session = sessions::lock(tx, job.owner, claim.session().map_err(Abort::Decided)?).await?;
     jobs::remove(tx, claim).await?;
@@ -148,7 +151,7 @@ pub(super) fn check(holds: bool) -> Result<(), Abort<JobWriteError>> {
 }
 
 /// What may be stored of what was learned: without the sources that were forgotten, and not what has none left then.
-async fn admitted(
+pub(super) async fn admitted(
     tx: &mut PgConnection,
     owner: Owner,
     items: &[IndexedMemory],
@@ -171,38 +174,6 @@ async fn admitted(
         });
     }
     Ok(admitted)
-}
-
-async fn commit_index(
-    tx: &mut PgConnection,
-    claim: &ClaimedJob,
-    commit: &IndexCommit,
-) -> Result<(), Abort<JobWriteError>> {
-    let owner = claim.job.owner;
-    let session = take(tx, claim).await?;
-    let id = session.id;
-    check(session.indexed_seq == commit.from_seq)?;
-    let change = Change::begin(tx, owner).await?;
-    check(change.erase_epoch() == commit.erase_epoch)?;
-    forget::expire(tx, owner, &change, Some(commit.now)).await?;
-    let new = admitted(tx, owner, &commit.memories).await?;
-    let stored = memories::insert(tx, owner, &change, &new.iter().collect::<Vec<_>>()).await?;
-    let added: Vec<Memory> = (new.into_iter().map(|item| item.memory))
-        .filter(|memory| stored.contains(&memory.id.0))
-        .collect();
-    let (touched, now) = (Touched::by(&added), Some(commit.now));
-    let settled = lines::settle(tx, owner, &change, touched, now).await?;
-    let range = (commit.from_seq, commit.to_seq);
-    let kept = domain::Change::indexing(commit.change, id, range, commit.now, &added, settled);
-    if let Some(kept) = kept {
-        history::record(tx, owner, kept).await?;
-    }
-    owned(MOVE_INDEX, owner)
-        .bind(id.0)
-        .bind(commit.to_seq)
-        .execute(&mut *tx)
-        .await?;
-    Ok(jobs::enqueue(tx, owner, id, &commit.jobs, commit.now).await?)
 }
 
 async fn commit_consolidation(
@@ -337,42 +308,6 @@ async fn add_sources(
     memories::add_sources(tx, owner, sources).await
 }
 
-async fn commit_use(
-    tx: &mut PgConnection,
-    claim: &ClaimedJob,
-    id: ChangeId,
-    now: Timestamp,
-) -> Result<u64, Abort<JobWriteError>> {
-    let owner = claim.job.owner;
-    let session = take(tx, claim).await?.id;
-    let turns: Vec<(Json<Vec<RecalledMemory>>,)> = owned_as(MARK_COUNTED, owner)
-        .bind(session.0)
-        .fetch_all(&mut *tx)
-        .await?;
-    let mut uses: BTreeMap<Uuid, i64> = BTreeMap::new();
-    for (Json(recalled),) in turns {
-        let shown: BTreeSet<Uuid> = recalled.into_iter().map(|memory| memory.id.0).collect();
-        for id in shown {
-            *uses.entry(id).or_default() += 1;
-        }
-    }
-    if uses.is_empty() {
-        return Ok(0);
-    }
-    let change = Change::begin(tx, owner).await?;
-    let (ids, counts): (Vec<Uuid>, Vec<i64>) = uses.into_iter().unzip();
-    let shown = memories::by_id(tx, owner, &ids, Some(now)).await?;
-    let counted = owned(COUNT_USE, owner)
-        .bind(ids)
-        .bind(counts)
-        .bind(now)
-        .bind(change.number())
-        .execute(&mut *tx)
-        .await?;
-    fading::revive(tx, owner, &change, &shown, (id, session), now).await?;
-    Ok(counted.rows_affected())
-}
-
 #[async_trait]
 impl LearningRepository for PostgresStore {
     async fn learning_snapshot(
@@ -402,17 +337,34 @@ impl LearningRepository for PostgresStore {
             .await
     }
 
+    async fn index_work(
+        &self,
+        owner: Owner,
+        sessions: &[SessionId],
+        limit: u32,
+    ) -> StoreResult<Vec<IndexWork>> {
+        let sessions: Vec<Uuid> = sessions.iter().map(|session| session.0).collect();
+        self.database
+            .read(owner.tenant, sessions, move |tx, sessions| {
+                Box::pin(indexing::work(tx, owner, sessions, limit))
+            })
+            .await
+    }
+
     async fn commit_index(
         &self,
         claim: &ClaimedJob,
         commit: IndexCommit,
     ) -> Result<(), JobWriteError> {
-        let input = (claim.clone(), commit);
-        self.database
-            .write(claim.job.owner.tenant, input, |tx, (claim, commit)| {
-                Box::pin(commit_index(tx, claim, commit))
-            })
-            .await
+        indexing::commit(&self.database, claim.clone(), commit).await
+    }
+
+    async fn commit_indexes(
+        &self,
+        owner: Owner,
+        commits: Vec<(ClaimedJob, IndexCommit)>,
+    ) -> Vec<Result<(), JobWriteError>> {
+        indexing::commit_all(&self.database, owner, commits).await
     }
 
     async fn commit_consolidation(
@@ -490,10 +442,15 @@ impl LearningRepository for PostgresStore {
         change: ChangeId,
         now: Timestamp,
     ) -> Result<u64, JobWriteError> {
-        self.database
-            .write(claim.job.owner.tenant, claim.clone(), move |tx, claim| {
-                Box::pin(commit_use(tx, claim, change, now))
-            })
-            .await
+        uses::commit(&self.database, claim.clone(), change, now).await
+    }
+
+    async fn commit_uses(
+        &self,
+        owner: Owner,
+        claims: Vec<(ClaimedJob, ChangeId)>,
+        now: Timestamp,
+    ) -> Vec<Result<(), JobWriteError>> {
+        uses::commit_all(&self.database, owner, claims, now).await
     }
 }

@@ -20,6 +20,7 @@ mod forget;
 mod formers;
 mod history;
 mod idempotency;
+mod indexing;
 mod jobs;
 mod learning;
 mod lines;
@@ -36,6 +37,7 @@ mod together;
 mod transaction;
 mod turns;
 mod users;
+mod uses;
 
 #[cfg(test)]
 mod testing;

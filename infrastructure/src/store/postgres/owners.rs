@@ -12,7 +12,7 @@ use tidemark_application::ports::store::{StoreError, StoreResult};
 use tidemark_domain::ids::{Owner, OwnerId, TenantId, UserName};
 
 use super::rows::owned;
-use super::together::{Asked, shared};
+use super::together::Asked;
 use super::transaction::{Abort, Database, owner_gone};
 use super::{PostgresStore, schema};
 
@@ -142,7 +142,7 @@ pub(super) fn resolve_all(
                     // Erased between the two looks.
                     None => Err(StoreError::OwnerGone),
                 },
-                Err(error) => Err(shared(error)),
+                Err(error) => Err(error.shared()),
             };
             let _ = answer.send(outcome);
         }

@@ -34,6 +34,13 @@ const LOCK: &str = concat!(
     " FROM sessions s WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.id = $3 FOR UPDATE"
 );
 
+/// In one order, so that who locks some of them does not wait for who waits for them.
+const LOCK_ALL: &str = concat!(
+    "SELECT ",
+    session_columns!(),
+    " FROM sessions s WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.id = ANY ($3) ORDER BY s.id FOR UPDATE"
+);
+
 const INSERT: &str = concat!(
     "INSERT INTO sessions AS s (tenant_id, owner_id, id, title, labels, channel, memory, created_at, updated_at) \
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) RETURNING ",
@@ -62,7 +69,7 @@ const TURNS: &str =
 const DELETE: &str = "DELETE FROM sessions WHERE tenant_id = $1 AND owner_id = $2 AND id = $3";
 
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[FIND, LOCK, INSERT, LIST, UPDATE, TURNS, DELETE];
+pub(super) const STATEMENTS: &[&str] = &[FIND, LOCK, LOCK_ALL, INSERT, LIST, UPDATE, TURNS, DELETE];
 
 async fn one(
     tx: &mut PgConnection,
@@ -90,6 +97,16 @@ pub(super) async fn lock(
     id: SessionId,
 ) -> Result<Option<Session>, sqlx::Error> {
     one(tx, LOCK, owner, id).await
+}
+
+/// Locks those of these sessions that there are, as [`lock`] does.
+pub(super) async fn lock_all(
+    tx: &mut PgConnection,
+    owner: Owner,
+    ids: &[Uuid],
+) -> Result<Vec<Session>, sqlx::Error> {
+    let rows: Vec<SessionRow> = owned_as(LOCK_ALL, owner).bind(ids).fetch_all(tx).await?;
+    all(rows)
 }
 
 pub(super) async fn insert(

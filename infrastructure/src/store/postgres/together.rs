@@ -22,7 +22,7 @@ const WAITING: usize = 4_096;
 const MOST: usize = 64;
 
 /// How many transactions are under way, so that one can be worked on while the disk syncs another.
-const LANES: usize = 4;
+const LANES: usize = 1;
 
 /// For how long the next ones wait for those before them. Nothing takes as long unless the disk or the database is in trouble.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -57,20 +57,6 @@ enum Refused {
     Overloaded,
     #[error("the store is closed")]
     Closed,
-}
-
-/// What befell a transaction, told to each of those who shared it.
-pub(super) fn shared(error: &Arc<StoreError>) -> StoreError {
-    let cause = Box::new(Arc::clone(error));
-    match &**error {
-        StoreError::OutcomeUnknown(_) => StoreError::OutcomeUnknown(cause),
-        StoreError::Unavailable(_) => StoreError::Unavailable(cause),
-        StoreError::OwnerGone => StoreError::OwnerGone,
-        StoreError::Corrupt { what, .. } => StoreError::Corrupt {
-            what: what.clone(),
-            source: Some(cause),
-        },
-    }
 }
 
 fn unavailable(refused: Refused) -> StoreError {

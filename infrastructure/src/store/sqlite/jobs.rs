@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use sqlx::sqlite::SqliteRow;
 use sqlx::{SqliteConnection, SqliteExecutor};
 use tidemark_application::ports::jobs::{
     ClaimedJob, Job, JobKind, JobRepository, JobState, JobWriteError, NewJob,
@@ -60,6 +61,13 @@ statements! {
                  WHERE state = 'running' AND kind IN (SELECT value FROM json_each(?2)) AND lease_until <= ", database_now!(), " AND ", alone!(), " \
                  ORDER BY run_at, id LIMIT 1) \
          ) ORDER BY run_at, id LIMIT 1) \
+         RETURNING ", job_columns!());
+    CLAIM_ALIKE = concat!(
+        "UPDATE jobs SET state = 'running', attempts = attempts + 1, token = token + 1, \
+             lease_until = ", database_now!(), " + ?5 \
+         WHERE tenant_id = ?1 AND owner_id = ?2 AND id IN ( \
+             SELECT id FROM jobs d INDEXED BY jobs_pending WHERE d.tenant_id = ?1 AND d.owner_id = ?2 AND d.kind = ?3 AND d.state = 'pending' AND d.attempts = 0 \
+                 AND d.run_at <= ", database_now!(), " ORDER BY d.run_at, d.id LIMIT ?4) \
          RETURNING ", job_columns!());
     RENEW = concat!("UPDATE jobs SET lease_until = ", database_now!(), " + ?5 WHERE ", claimed!());
     FINISH = concat!("DELETE FROM jobs WHERE ", claimed!());
@@ -212,13 +220,30 @@ async fn claim(
         .fetch_optional(connection)
         .await
         .map_err(store_error)?;
-    let Some(row) = claimed else {
-        return Ok(None);
-    };
-    Ok(Some(ClaimedJob {
-        job: rows::job(&row)?,
-        token: Row::of("jobs", &row).get("token")?,
-    }))
+    claimed.as_ref().map(claimed_job).transpose()
+}
+
+fn claimed_job(row: &SqliteRow) -> StoreResult<ClaimedJob> {
+    Ok(ClaimedJob {
+        job: rows::job(row)?,
+        token: Row::of("jobs", row).get("token")?,
+    })
+}
+
+async fn claim_alike(
+    connection: &mut SqliteConnection,
+    claim: ClaimedJob,
+    most: u32,
+    lease: Duration,
+) -> StoreResult<Vec<ClaimedJob>> {
+    let rows = owned(CLAIM_ALIKE, claim.job.owner)
+        .bind(claim.job.kind.as_str())
+        .bind(i64::from(most))
+        .bind(duration_micros(lease))
+        .fetch_all(connection)
+        .await
+        .map_err(store_error)?;
+    rows.iter().map(claimed_job).collect()
 }
 
 /// Ends a claimed job in failure; see the port.
@@ -332,6 +357,18 @@ impl JobRepository for SqliteStore {
         let kinds = rows::json(&names)?;
         self.writer
             .write(move |c| Box::pin(claim(c, kinds, lease)))
+            .await
+    }
+
+    async fn claim_alike(
+        &self,
+        claim: &ClaimedJob,
+        most: u32,
+        lease: Duration,
+    ) -> StoreResult<Vec<ClaimedJob>> {
+        let claim = claim.clone();
+        self.writer
+            .write(move |c| Box::pin(claim_alike(c, claim, most, lease)))
             .await
     }
 

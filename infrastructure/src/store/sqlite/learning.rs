@@ -1,11 +1,12 @@
 //! What derived work reads, and the commits that apply it and remove its job.
 
 use async_trait::async_trait;
+use futures::future::join_all;
 use sqlx::SqliteConnection;
 use tidemark_application::ports::jobs::{ClaimedJob, JobWriteError, NewJob};
 use tidemark_application::ports::learning::{
-    ConsolidationCommit, ExtractionCommit, IndexCommit, LearningRepository, LearningSnapshot,
-    PendingExtraction, Strengthened, TaughtMessage,
+    ConsolidationCommit, ExtractionCommit, IndexCommit, IndexWork, LearningRepository,
+    LearningSnapshot, PendingExtraction, Strengthened, TaughtMessage,
 };
 use tidemark_application::ports::memories::IndexedMemory;
 use tidemark_application::ports::store::StoreResult;
@@ -376,6 +377,25 @@ impl LearningRepository for SqliteStore {
             .collect()
     }
 
+    async fn index_work(
+        &self,
+        owner: Owner,
+        sessions: &[SessionId],
+        limit: u32,
+    ) -> StoreResult<Vec<IndexWork>> {
+        let mut all = Vec::with_capacity(sessions.len());
+        for session in sessions {
+            let Some(snapshot) = self.learning_snapshot(owner, *session).await? else {
+                continue;
+            };
+            let (after, up_to) = (snapshot.session.indexed_seq, snapshot.last_closed);
+            let messages = self.taught_messages(owner, *session, after, up_to, limit);
+            let messages = messages.await?;
+            all.push(IndexWork { snapshot, messages });
+        }
+        Ok(all)
+    }
+
     async fn commit_index(
         &self,
         claim: &ClaimedJob,
@@ -385,6 +405,18 @@ impl LearningRepository for SqliteStore {
         self.writer
             .write(move |c| Box::pin(index(c, claim, commit)))
             .await
+    }
+
+    /// The writer takes them into one transaction.
+    async fn commit_indexes(
+        &self,
+        _owner: Owner,
+        commits: Vec<(ClaimedJob, IndexCommit)>,
+    ) -> Vec<Result<(), JobWriteError>> {
+        let each = commits
+            .into_iter()
+            .map(|(claim, commit)| async move { self.commit_index(&claim, commit).await });
+        join_all(each).await
     }
 
     async fn commit_consolidation(
@@ -447,5 +479,18 @@ impl LearningRepository for SqliteStore {
         self.writer
             .write(move |c| Box::pin(count_use(c, claim, change, now)))
             .await
+    }
+
+    /// The writer takes them into one transaction.
+    async fn commit_uses(
+        &self,
+        _owner: Owner,
+        claims: Vec<(ClaimedJob, ChangeId)>,
+        now: Timestamp,
+    ) -> Vec<Result<(), JobWriteError>> {
+        let each = claims.into_iter().map(|(claim, change)| async move {
+            self.commit_use(&claim, change, now).await.map(|_| ())
+        });
+        join_all(each).await
     }
 }

@@ -61,6 +61,11 @@ fn jobs() -> Vec<Operation> {
             let session = w.session().await;
             w.enqueued(session, JobKind::Index).await;
         }),
+        operation!(w.claim_alike(&claim, ALL, LONG) after {
+            let (_, claim) = claimed(&w, JobKind::Index).await;
+            let session = w.session().await;
+            w.enqueued(session, JobKind::Index).await;
+        }),
         operation!(w.renew_job(&claim, LONG) after { let (_, claim) = claimed(&w, JobKind::Index).await; }),
         operation!(w.finish_job(&claim) after { let (_, claim) = claimed(&w, JobKind::Index).await; }),
         operation!(w.fail_job(&claim, "x", Some(LONG)) after {
@@ -94,6 +99,19 @@ fn learning() -> Vec<Operation> {
             let said = w.said(session, "The budget is 400k.").await;
             let commit = w.index(session, vec![w.chunk("The budget is 400k.", &said)]).await;
         }),
+        operation!(w.index_work(w.owner, &sessions, ALL) after {
+            let sessions = [w.session().await, w.session().await];
+            w.said(sessions[0], "The budget is 400k.").await;
+        }),
+        operation!(w.commit_indexes(w.owner, commits) after {
+            let mut commits = Vec::new();
+            for _ in 0..2 {
+                let (session, claim) = claimed(&w, JobKind::Index).await;
+                let said = w.said(session, "The budget is 400k.").await;
+                let commit = w.index(session, vec![w.chunk("The budget is 400k.", &said)]).await;
+                commits.push((claim, commit));
+            }
+        }),
         operation!(w.commit_consolidation(&claim, commit) after {
             let (session, claim) = claimed(&w, JobKind::Consolidate).await;
             let commit = w.consolidation(session, vec![w.memory(&format!("The code is {}.", w.ids.uuid()))]).await;
@@ -120,6 +138,14 @@ fn learning() -> Vec<Operation> {
         operation!(w.commit_use(&claim, change, now) after {
             let (_, claim) = claimed(&w, JobKind::CountUse).await;
             let (change, now) = (w.ids.change(), w.now());
+        }),
+        operation!(w.commit_uses(w.owner, claims, now) after {
+            let now = w.now();
+            let mut claims = Vec::new();
+            for _ in 0..2 {
+                let (_, claim) = claimed(&w, JobKind::CountUse).await;
+                claims.push((claim, w.ids.change()));
+            }
         }),
     ]
 }

@@ -12,8 +12,8 @@ use super::super::testing::{TestDatabase, new_id, now, owner};
 use super::super::transaction::OWNER_REFERENCE;
 use super::super::{
     ConnectError, PostgresStore, SchemaMismatch, changes, context, edits, embeddings, extraction,
-    fading, forget, formers, history, idempotency, jobs, learning, lines, memories, messages,
-    owners, recalled, schema, sessions, statistics, turns, users,
+    fading, forget, formers, history, idempotency, indexing, jobs, learning, lines, memories,
+    messages, owners, recalled, schema, sessions, statistics, turns, users, uses,
 };
 use super::steps::memory;
 
@@ -27,6 +27,7 @@ pub(super) fn statements() -> Vec<&'static str> {
         forget::STATEMENTS,
         formers::STATEMENTS,
         idempotency::STATEMENTS,
+        indexing::STATEMENTS,
         jobs::STATEMENTS,
         learning::STATEMENTS,
         edits::STATEMENTS,
@@ -40,6 +41,7 @@ pub(super) fn statements() -> Vec<&'static str> {
         sessions::STATEMENTS,
         statistics::STATEMENTS,
         &turns::statements(),
+        uses::STATEMENTS,
         &users::statements(),
     ]
     .concat()

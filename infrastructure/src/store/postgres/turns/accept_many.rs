@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use super::super::owners;
 use super::super::rows::{SessionRow, TurnRow, session_columns, turn_columns};
-use super::super::together::{Asked, shared};
+use super::super::together::Asked;
 use super::super::transaction::{Abort, Database};
 use super::accept;
 
@@ -177,7 +177,7 @@ pub(in super::super) fn accept_all(
                 Err(error @ (StoreError::OutcomeUnknown(_) | StoreError::Unavailable(_))) => {
                     let error = std::sync::Arc::new(error);
                     for asked in together.drain(..) {
-                        let _ = asked.answer.send(Err(shared(&error).into()));
+                        let _ = asked.answer.send(Err(error.shared().into()));
                     }
                 }
                 // What is wrong with one of them is told to that one.

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::super::recalled::{self, kept_sql};
 use super::super::rows::{TurnRow, turn_columns};
-use super::super::together::{Asked, shared};
+use super::super::together::Asked;
 use super::super::transaction::{Abort, Database};
 use super::end;
 
@@ -153,7 +153,7 @@ pub(in super::super) fn commit_all(
                 Err(error @ (StoreError::OutcomeUnknown(_) | StoreError::Unavailable(_))) => {
                     let error = Arc::new(error);
                     for asked in together.drain(..) {
-                        let _ = asked.answer.send(Err(shared(&error).into()));
+                        let _ = asked.answer.send(Err(error.shared().into()));
                     }
                 }
                 // What is wrong with one of them is told to that one.

@@ -5,11 +5,12 @@ use sqlx::Row;
 use super::*;
 
 /// Indexes of open or unfinished things alone, which may be walked.
-const SMALL: [&str; 12] = [
+const SMALL: [&str; 13] = [
     "turns_open",
     "turns_running",
     "turns_queued",
     "jobs_leased",
+    "jobs_pending",
     "sessions_unindexed",
     "sessions_unconsolidated",
     "memories_profile",
