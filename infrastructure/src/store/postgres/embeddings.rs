@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::changes::Change;
 use super::rows::{MemoryRow, all, memory_columns, owned, owned_as, unexpected};
 use super::transaction::Abort;
-use super::{PostgresStore, jobs, owners};
+use super::{PostgresStore, claims, jobs, owners};
 
 const DIMENSION: &str = "SELECT tidemark_embedding_dimension($1)";
 
@@ -151,7 +151,7 @@ async fn store(
 ) -> Result<u64, Abort<JobWriteError>> {
     let owner = claim.job.owner;
     let change = Change::begin(tx, owner).await?;
-    jobs::hold(tx, claim).await?;
+    claims::hold(tx, claim).await?;
     let vectors = &commit.vectors;
     let bytes = |vector: &Option<_>| {
         vector.as_ref().map_or_else(
@@ -176,7 +176,7 @@ async fn drop_earlier(
     model: &str,
     limit: u32,
 ) -> Result<u64, Abort<JobWriteError>> {
-    jobs::hold(tx, claim).await?;
+    claims::hold(tx, claim).await?;
     owned(UNMARK_EARLIER, claim.job.owner)
         .bind(model)
         .execute(&mut *tx)
@@ -195,7 +195,7 @@ async fn finish(
     model: &str,
     change: i64,
 ) -> Result<(), Abort<JobWriteError>> {
-    jobs::remove(tx, claim).await?;
+    claims::remove(tx, claim).await?;
     owned(MARK, claim.job.owner)
         .bind(model)
         .bind(change)

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::changes::Change;
 use super::rows::{owned, owned_as};
 use super::transaction::Abort;
-use super::{history, jobs, learning, sessions};
+use super::{claims, history, jobs, learning, sessions};
 
 /// An earlier one that begins at the same place was cut back with the messages that followed.
 const NOTE: &str = "
@@ -163,7 +163,7 @@ pub(super) async fn commit(
     }
     let statement = match &commit.outcome {
         ExtractionOutcome::Settled => {
-            jobs::remove(tx, claim).await?;
+            claims::remove(tx, claim).await?;
             SETTLE
         }
         ExtractionOutcome::Unsettled { error, retry_in } => {

@@ -18,7 +18,7 @@ use super::changes::Change;
 use super::learning::{SnapshotRow, TaughtRow, admitted, check, snapshot_sql, take};
 use super::rows::{all, message_columns, owned, owned_as, session_columns};
 use super::transaction::{Abort, Database};
-use super::{forget, history, jobs, lines, memories, sessions};
+use super::{claims, forget, history, jobs, lines, memories, sessions};
 
 const SNAPSHOTS: &str = snapshot_sql!("s.id = ANY ($3)");
 
@@ -168,7 +168,7 @@ async fn apply_all(
         at.is_some_and(|at| *at != commit.from_seq)
     };
     let lasting: Vec<&Indexed> = items.iter().filter(|item| !moved(item)).collect();
-    let removed = jobs::remove_all(tx, owner, lasting.iter().map(|(claim, _)| claim)).await?;
+    let removed = claims::remove_all(tx, owner, lasting.iter().map(|(claim, _)| claim)).await?;
     let change = Change::begin(tx, owner).await?;
     let is_ours = |(claim, _): &&&Indexed| {
         let session = claim.job.session_id;

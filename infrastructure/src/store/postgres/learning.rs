@@ -23,8 +23,8 @@ use super::changes::Change;
 use super::rows::{MessageRow, SessionRow, all, message_columns, owned, owned_as, session_columns};
 use super::transaction::Abort;
 use super::{
-    PostgresStore, extraction, fading, forget, history, indexing, jobs, lines, memories, sessions,
-    uses,
+    PostgresStore, claims, extraction, fading, forget, history, indexing, jobs, lines, memories,
+    sessions, uses,
 };
 
 /// Of the sessions `s` of the owner for which `$where` holds.
@@ -138,7 +138,7 @@ pub(super) async fn take(
 ) -> Result<Session, Abort<JobWriteError>> {
     let job = &claim.job;
     let session = sessions::lock(tx, job.owner, claim.session().map_err(Abort::Decided)?).await?;
-    jobs::remove(tx, claim).await?;
+    claims::remove(tx, claim).await?;
     session.ok_or(Abort::Decided(JobWriteError::Lost))
 }
 

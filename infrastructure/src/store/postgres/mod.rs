@@ -11,6 +11,7 @@
 //! operation: a statement as a constant (and in its module's `STATEMENTS`), a function on a connection, and a method that runs it.
 
 mod changes;
+mod claims;
 mod context;
 mod edits;
 mod embeddings;

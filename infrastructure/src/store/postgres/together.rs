@@ -51,6 +51,22 @@ impl<I, O> Clone for Together<I, O> {
     }
 }
 
+/// Tells those who shared a transaction what it failed with, if it may have happened or could not begin. What it failed with otherwise is the fault
+/// of one of them, perhaps: then all of them stay, to be served one by one.
+pub(super) fn tell_failure<I, T, E: From<StoreError>>(
+    together: &mut Vec<Asked<I, Result<T, E>>>,
+    error: StoreError,
+) {
+    if let StoreError::OutcomeUnknown(_) | StoreError::Unavailable(_) = error {
+        let error = Arc::new(error);
+        for asked in together.drain(..) {
+            let _ = asked.answer.send(Err(error.shared().into()));
+        }
+    } else {
+        tracing::debug!(%error, "what came together is served one by one");
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error("the store has had more to do than it can for {} seconds", ACQUIRE_TIMEOUT.as_secs())]

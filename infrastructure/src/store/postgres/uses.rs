@@ -15,7 +15,7 @@ use super::changes::Change;
 use super::learning::{check, take};
 use super::rows::{owned, owned_as};
 use super::transaction::{Abort, Database};
-use super::{fading, jobs, memories, sessions};
+use super::{claims, fading, memories, sessions};
 
 const MARK_COUNTED: &str = "
 UPDATE turns t SET use_counted = true
@@ -102,7 +102,7 @@ async fn apply_all(
     let ids: Vec<Uuid> = of_session.map(|session| session.0).collect();
     let sessions = sessions::lock_all(tx, owner, &ids).await?;
     let sessions: BTreeSet<Uuid> = sessions.iter().map(|session| session.id.0).collect();
-    let mut ours = jobs::remove_all(tx, owner, claims.iter()).await?;
+    let mut ours = claims::remove_all(tx, owner, claims.iter()).await?;
     let is_ours = |claim: &&ClaimedJob| {
         let session = claim.job.session_id;
         ours.contains(&claim.job.id) && session.is_some_and(|id| sessions.contains(&id.0))

@@ -11,15 +11,16 @@ use tidemark_domain::memory::State;
 use super::super::testing::{TestDatabase, new_id, now, owner};
 use super::super::transaction::OWNER_REFERENCE;
 use super::super::{
-    ConnectError, PostgresStore, SchemaMismatch, changes, context, edits, embeddings, extraction,
-    fading, forget, formers, history, idempotency, indexing, jobs, learning, lines, memories,
-    messages, owners, recalled, schema, sessions, statistics, turns, users, uses,
+    ConnectError, PostgresStore, SchemaMismatch, changes, claims, context, edits, embeddings,
+    extraction, fading, forget, formers, history, idempotency, indexing, jobs, learning, lines,
+    memories, messages, owners, recalled, schema, sessions, statistics, turns, users, uses,
 };
 use super::steps::memory;
 
 pub(super) fn statements() -> Vec<&'static str> {
     [
         changes::STATEMENTS,
+        claims::STATEMENTS,
         context::STATEMENTS,
         embeddings::STATEMENTS,
         extraction::STATEMENTS,

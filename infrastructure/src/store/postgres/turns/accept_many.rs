@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use super::super::owners;
 use super::super::rows::{SessionRow, TurnRow, session_columns, turn_columns};
-use super::super::together::Asked;
+use super::super::together::{Asked, tell_failure};
 use super::super::transaction::{Abort, Database};
 use super::accept;
 
@@ -174,14 +174,7 @@ pub(in super::super) fn accept_all(
             });
             match accepted.await {
                 Ok(accepted) => outcomes = accepted,
-                Err(error @ (StoreError::OutcomeUnknown(_) | StoreError::Unavailable(_))) => {
-                    let error = std::sync::Arc::new(error);
-                    for asked in together.drain(..) {
-                        let _ = asked.answer.send(Err(error.shared().into()));
-                    }
-                }
-                // What is wrong with one of them is told to that one.
-                Err(error) => tracing::debug!(%error, "turns are accepted one by one"),
+                Err(error) => tell_failure(&mut together, error),
             }
         }
         outcomes.resize_with(together.len(), || None);

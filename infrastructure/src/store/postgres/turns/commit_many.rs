@@ -1,7 +1,6 @@
 //! The commit boundary of many turns in one transaction. One whose fence has moved takes nothing with it.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde::Serialize;
@@ -18,7 +17,7 @@ use uuid::Uuid;
 
 use super::super::recalled::{self, kept_sql};
 use super::super::rows::{TurnRow, turn_columns};
-use super::super::together::Asked;
+use super::super::together::{Asked, tell_failure};
 use super::super::transaction::{Abort, Database};
 use super::end;
 
@@ -150,15 +149,8 @@ pub(in super::super) fn commit_all(
                         }
                     }
                 }
-                Err(error @ (StoreError::OutcomeUnknown(_) | StoreError::Unavailable(_))) => {
-                    let error = Arc::new(error);
-                    for asked in together.drain(..) {
-                        let _ = asked.answer.send(Err(error.shared().into()));
-                    }
-                }
-                // What is wrong with one of them is told to that one.
                 Err(error) => {
-                    tracing::debug!(%error, "turns are committed one by one");
+                    tell_failure(&mut together, error);
                     alone.append(&mut together);
                 }
             }
