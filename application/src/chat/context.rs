@@ -2,6 +2,7 @@
 //! question (B7), assembled within 70/20/10.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidemark_domain::event::{RecalledMemory, TurnEvent, Via};
 use tidemark_domain::ids::{Owner, SessionId};
@@ -12,6 +13,7 @@ use tidemark_domain::session::{Message, Role};
 use tidemark_domain::tool::ToolSpec;
 use tidemark_domain::window::{self, Budget, TokenCounter, Window};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::memory::recall::{Recall, RecallOutcome, RecallRequest};
@@ -61,7 +63,13 @@ pub struct Context<'a> {
 
 /// What recall begins with, on its way. It is read in a task of its own, which ends with whoever waits for it.
 #[derive(Debug)]
-pub struct EarlyRead(JoinHandle<Option<RecallBase>>);
+pub struct EarlyRead {
+    begun: Instant,
+    read: JoinHandle<Option<RecallBase>>,
+}
+
+/// What was read longer ago is read again: the turn has waited for its acceptance, and something may have been forgotten meanwhile. Ours.
+const EARLY: Duration = Duration::from_secs(1);
 
 impl EarlyRead {
     /// Begins to read for a turn of a new session, while that is being accepted: nothing of it hangs on the session.
@@ -86,17 +94,20 @@ impl EarlyRead {
                 }
             }
         };
-        Self(tokio::spawn(read.in_current_span()))
+        Self {
+            begun: Instant::now(),
+            read: tokio::spawn(read.in_current_span()),
+        }
     }
 
     async fn base(mut self) -> Option<RecallBase> {
-        (&mut self.0).await.ok().flatten()
+        (&mut self.read).await.ok().flatten()
     }
 }
 
 impl Drop for EarlyRead {
     fn drop(&mut self) {
-        self.0.abort();
+        self.read.abort();
     }
 }
 
@@ -201,6 +212,7 @@ impl Context<'_> {
         let limit = self.recall.settings().timeout;
         if alone.is_some()
             && let Some(early) = self.early.take()
+            && early.begun.elapsed() < EARLY
         {
             let base = tokio::time::timeout(limit, early.base()).await;
             return (alone, base.unwrap_or_default());

@@ -224,7 +224,7 @@ impl Chat {
                 session,
                 permit,
             } = lane;
-            let early = chat.read_early(&turn);
+            let early = span.in_scope(|| chat.read_early(&turn));
             let accept = chat.parts.store.accept_turn(turn);
             let mut accepted = accept.instrument(span).await;
             let (mut started, mut queued) = (None, None);

@@ -36,14 +36,24 @@ pub async fn index(
             return claims.iter().map(|_| Err(error.shared().into())).collect();
         }
     };
-    let mut work: HashMap<SessionId, IndexWork> = work
+    let mut work: HashMap<SessionId, Option<IndexWork>> = work
         .into_iter()
-        .map(|work| (work.snapshot.session.id, work))
+        .map(|work| (work.snapshot.session.id, Some(work)))
         .collect();
     let mut outcomes = Vec::with_capacity(claims.len());
     let (mut places, mut commits) = (Vec::new(), Vec::new());
     for (place, claim) in claims.iter().enumerate() {
-        let work = claim.job.session_id.and_then(|id| work.remove(&id));
+        let found = claim.job.session_id.and_then(|id| work.get_mut(&id));
+        let work = match found.map(Option::take) {
+            // Another claim is of the same session: what is left for this one is seen when that is done.
+            Some(None) => {
+                outcomes.push(Err(JobWriteError::Conflict));
+                continue;
+            }
+            // The session is gone.
+            None => None,
+            Some(work) => work,
+        };
         match work.and_then(|work| decide((ids, made), work, (owner, embeds), now)) {
             Some(commit) => {
                 places.push(place);

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use futures::stream::{self, StreamExt as _};
 use metrics::counter;
 use tokio::sync::Notify;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::{JoinError, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
@@ -22,7 +25,7 @@ use crate::memory::watched_embedder::WatchedEmbedder;
 use crate::ports::clock::Clock;
 use crate::ports::ids::Ids;
 use crate::ports::jobs::{ClaimedJob, JobKind, JobWriteError, Lane};
-use crate::ports::store::{Store, StoreResult};
+use crate::ports::store::{Store, StoreError, StoreResult};
 use crate::settings::LearningSettings;
 
 /// How often a worker decides anew when something moved under it, before it lets the job rest.
@@ -39,6 +42,12 @@ const MOST_ALIKE: u32 = 63;
 
 /// How long a job rests that nobody here can do.
 const WITHOUT_EMBEDDER: Duration = Duration::from_mins(5);
+
+/// How many leases are renewed at once.
+const RENEWED_AT_ONCE: usize = 4;
+
+/// What became of a job.
+type Outcome = Result<(), JobWriteError>;
 
 /// What workers are made of.
 #[derive(Clone)]
@@ -141,8 +150,8 @@ impl Workers {
         told.notify_one();
         if claim.job.attempts > self.settings.max_attempts {
             // Its last attempt ended with its process: trying again might end the next one.
-            self.record_failure(&claim, "its attempts ended without a word")
-                .await;
+            let error = "its attempts ended without a word";
+            self.record_failure(&claim, error).await;
             return Ok(true);
         }
         let kind = claim.job.kind.as_str();
@@ -155,10 +164,12 @@ impl Workers {
         let outcomes = self.keep(&claims, work).await;
         for (place, claim) in claims.iter().enumerate() {
             let outcome = match &outcomes {
-                Ok(outcomes) => outcomes.get(place),
+                Ok(outcomes) => outcomes.get(place).and_then(Option::as_ref),
                 Err(_) => None,
             };
-            self.note(claim, outcome).await;
+            if !self.note(claim, outcome).await {
+                break;
+            }
         }
         Ok(true)
     }
@@ -177,8 +188,9 @@ impl Workers {
         claims
     }
 
-    /// Notes what became of a job: nothing is known of one whose task died.
-    async fn note(&self, claim: &ClaimedJob, outcome: Option<&Result<(), JobWriteError>>) {
+    /// Notes what became of a job; nothing is known of one whose task died. False if the store cannot be reached for it: what is left returns when its
+    /// lease has lapsed.
+    async fn note(&self, claim: &ClaimedJob, outcome: Option<&Outcome>) -> bool {
         let outcome = match outcome {
             Some(Ok(())) => "done",
             Some(Err(JobWriteError::Lost)) => "lost",
@@ -187,6 +199,7 @@ impl Workers {
         };
         let kind = claim.job.kind.as_str();
         counter!("tidemark_jobs_total", "kind" => kind, "outcome" => outcome).increment(1);
+        true
     }
 
     /// Waits for the work and renews its leases meanwhile, so that only a process that is dead or stopped loses a job. Work whose jobs were
@@ -194,8 +207,8 @@ impl Workers {
     async fn keep(
         &self,
         claims: &[ClaimedJob],
-        mut work: JoinHandle<Vec<Result<(), JobWriteError>>>,
-    ) -> Result<Vec<Result<(), JobWriteError>>, JoinError> {
+        mut work: JoinHandle<Vec<Option<Outcome>>>,
+    ) -> Result<Vec<Option<Outcome>>, JoinError> {
         let pause = self.settings.lease / RENEWALS_A_LEASE;
         loop {
             tokio::select! {
@@ -210,51 +223,79 @@ impl Workers {
                 return outcomes;
             }
             work.abort();
-            return Ok(claims.iter().map(|_| Err(JobWriteError::Lost)).collect());
+            return Ok(claims
+                .iter()
+                .map(|_| Some(Err(JobWriteError::Lost)))
+                .collect());
         }
     }
 
     /// Renews leases. Whether any of them may still be ours.
     async fn renew(&self, claims: &[ClaimedJob]) -> bool {
-        let mut ours = false;
-        for claim in claims {
-            match self.store.renew_job(claim, self.settings.lease).await {
-                Err(JobWriteError::Lost) => continue,
-                Err(error) => {
-                    tracing::warn!(%error, job = %claim.job.id, "a job's lease was not renewed");
-                }
-                Ok(()) => {}
-            }
-            ours = true;
-        }
-        ours
+        let each = claims.iter().map(|claim| {
+            let (this, claim) = (self.clone(), claim.clone());
+            async move { this.renew_one(&claim).await }.boxed()
+        });
+        let renewals: Vec<BoxFuture<'static, bool>> = each.collect();
+        let renewals = stream::iter(renewals).buffer_unordered(RENEWED_AT_ONCE);
+        let renewed: Vec<bool> = renewals.collect().await;
+        renewed.contains(&true)
     }
 
-    /// Does jobs that are alike. What cannot be done with others is decided anew, alone.
-    async fn apply_all(&self, claims: &[ClaimedJob]) -> Vec<Result<(), JobWriteError>> {
-        if let [claim] = claims {
-            return vec![self.apply(claim).await];
+    /// Whether it may still be ours.
+    async fn renew_one(&self, claim: &ClaimedJob) -> bool {
+        match self.store.renew_job(claim, self.settings.lease).await {
+            Err(JobWriteError::Lost) => return false,
+            Err(error) => {
+                tracing::warn!(%error, job = %claim.job.id, "a job's lease was not renewed");
+            }
+            Ok(()) => {}
         }
-        let mut outcomes = match claims.first().map(|claim| claim.job.kind) {
-            Some(JobKind::CountUse) => self.count_uses(claims).await,
-            _ => self.index(claims).await,
+        true
+    }
+
+    /// Does jobs that are alike. What cannot be done with others is decided anew, alone: so none takes another with it. Nothing for one whose task
+    /// died.
+    async fn apply_all(&self, claims: &[ClaimedJob]) -> Vec<Option<Outcome>> {
+        if let [claim] = claims {
+            return vec![Some(self.apply(claim).await)];
+        }
+        let (this, all) = (self.clone(), claims.to_vec());
+        let together = async move { this.apply_together(&all).await };
+        let mut outcomes: Vec<Option<Outcome>> = match in_a_task(together).await {
+            Some(outcomes) => outcomes.into_iter().map(Some).collect(),
+            None => claims.iter().map(|_| None).collect(),
         };
         for (claim, outcome) in claims.iter().zip(&mut outcomes) {
-            if matches!(outcome, Err(JobWriteError::Conflict)) {
-                *outcome = self.apply(claim).await;
+            let settled = match outcome {
+                Some(Ok(()) | Err(JobWriteError::Lost)) => true,
+                // Alone it would fare no better.
+                Some(Err(JobWriteError::Store(StoreError::Unavailable(_)))) => true,
+                Some(Err(_)) | None => false,
+            };
+            if !settled {
+                let (this, claim) = (self.clone(), claim.clone());
+                *outcome = in_a_task(async move { this.apply(&claim).await }).await;
             }
         }
         outcomes
     }
 
-    async fn index(&self, claims: &[ClaimedJob]) -> Vec<Result<(), JobWriteError>> {
+    async fn apply_together(&self, claims: &[ClaimedJob]) -> Vec<Outcome> {
+        match claims.first().map(|claim| claim.job.kind) {
+            Some(JobKind::CountUse) => self.count_uses(claims).await,
+            _ => self.index(claims).await,
+        }
+    }
+
+    async fn index(&self, claims: &[ClaimedJob]) -> Vec<Outcome> {
         let how = (self.settings.batch, self.embedder.is_some());
         let (ids, made) = (self.ids.as_ref(), self.unindexed.as_ref());
         let now = self.clock.now();
         index(self.store.as_ref(), (ids, made), claims, how, now).await
     }
 
-    async fn count_uses(&self, claims: &[ClaimedJob]) -> Vec<Result<(), JobWriteError>> {
+    async fn count_uses(&self, claims: &[ClaimedJob]) -> Vec<Outcome> {
         let Some(owner) = claims.first().map(|claim| claim.job.owner) else {
             return Vec::new();
         };
@@ -319,7 +360,8 @@ impl Workers {
         Ok(())
     }
 
-    async fn record_failure(&self, claim: &ClaimedJob, error: &str) {
+    /// False if the store cannot be reached for it.
+    async fn record_failure(&self, claim: &ClaimedJob, error: &str) -> bool {
         let kind = claim.job.kind.as_str();
         let retry_in =
             (claim.job.attempts < self.settings.max_attempts).then(|| backoff(claim.job.attempts));
@@ -330,10 +372,22 @@ impl Workers {
         };
         counter!("tidemark_jobs_total", "kind" => kind, "outcome" => outcome).increment(1);
         tracing::warn!(job = %claim.job.id, kind, error, outcome, "a job did not succeed");
-        if let Err(error) = self.store.fail_job(claim, error, retry_in).await {
+        let recorded = self.store.fail_job(claim, error, retry_in).await;
+        if let Err(error) = &recorded {
             tracing::warn!(%error, job = %claim.job.id, "the failure was not recorded; the job returns when its lease has lapsed");
         }
+        !matches!(
+            recorded,
+            Err(JobWriteError::Store(StoreError::Unavailable(_)))
+        )
     }
+}
+
+/// In a task of its own, which ends with the caller; nothing if it died.
+async fn in_a_task<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> Option<T> {
+    let mut task = JoinSet::new();
+    task.spawn(work.in_current_span());
+    task.join_next().await?.ok()
 }
 
 /// Two seconds after the first attempt, doubled with each further one, to some four minutes at most. Ours.

@@ -65,8 +65,8 @@ impl Fresh {
     }
 }
 
-/// What was said and is not indexed yet, with what the index will make of each message. Messages never change, so what was made of one is
-/// remembered.
+/// What was said and is not indexed yet, with what the index will make of each message. What a message says never changes, so what was made of one
+/// is remembered; whether it teaches anything may change, and is asked each time.
 #[derive(Debug)]
 pub struct Unindexed {
     remembered: Mutex<Remembered>,
@@ -194,6 +194,9 @@ impl Unindexed {
             if left == 0 {
                 break;
             }
+            if !message.learnable || message.partial {
+                continue;
+            }
             left = left.saturating_sub(message.content.len());
             let known = self.lock().find((owner, message.id));
             let made = known.unwrap_or_else(|| {
@@ -210,6 +213,9 @@ impl Unindexed {
 
     /// What the index makes of a message. It is not remembered for it: who indexes asks once.
     pub(crate) fn of(&self, owner: Owner, message: &Message, now: Timestamp) -> Vec<IndexedMemory> {
+        if !message.learnable || message.partial {
+            return Vec::new();
+        }
         let known = self.lock().find((owner, message.id));
         let made = known.unwrap_or_else(|| make(message, now));
         at(&made, now).collect()
@@ -368,6 +374,28 @@ mod tests {
         assert_eq!(first[0].memory.content, "The deadline is Friday.");
         assert_eq!(again, anew);
         assert_eq!(unindexed.lock().messages.len(), 2);
+    }
+
+    #[test]
+    fn what_teaches_no_more_makes_nothing_though_it_was_made_before() {
+        let unindexed = Unindexed::default();
+        let said = said(1, "The budget is 300k.");
+        let now = said.created_at;
+        assert_eq!(unindexed.of(owner(1), &said, now).len(), 1);
+        let made = unindexed.made(owner(1), std::slice::from_ref(&said), now);
+        assert_eq!(unindexed.of(owner(1), &said, now), made);
+        let withdrawn = Message {
+            learnable: false,
+            ..said.clone()
+        };
+        let partial = Message {
+            partial: true,
+            ..said
+        };
+        for message in [withdrawn, partial] {
+            assert_eq!(unindexed.of(owner(1), &message, now), []);
+            assert_eq!(unindexed.made(owner(1), &[message], now), []);
+        }
     }
 
     #[test]

@@ -203,8 +203,8 @@ pub trait JobRepository: Send + Sync + 'static {
         self.claim_job_of(&JobKind::ALL, lease).await
     }
 
-    /// Claims with a claimed job others of its kind and owner whose time has come and that nobody has begun yet, the oldest first, at most `most`:
-    /// what is alike is applied together at less cost.
+    /// Claims with a claimed job others of its kind and owner, each of another session, whose time has come and that nobody has begun yet, the oldest
+    /// first, at most `most`: what is alike is applied together at less cost. None for a claim that is no longer valid.
     async fn claim_alike(
         &self,
         claim: &ClaimedJob,

@@ -252,7 +252,7 @@ macro_rules! conformance {
                 the_work_of_many_sessions_is_what_each_of_them_has
                 indexes_are_applied_together_as_each_alone
                 of_what_was_forgotten_nothing_is_indexed_with_others
-                indexes_decided_on_before_an_erasure_are_conflicts
+                an_index_decided_on_before_an_erasure_is_a_conflict_and_others_are_not
                 uses_are_counted_together_as_each_alone
                 what_had_faded_is_told_again_by_uses_counted_together
                 nothing_to_index_is_nothing_to_apply

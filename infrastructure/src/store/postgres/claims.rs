@@ -34,12 +34,15 @@ const REMOVE_ALL: &str = "
 DELETE FROM jobs j USING unnest($3::uuid[], $4::bigint[]) AS w (id, token)
 WHERE j.tenant_id = $1 AND j.owner_id = $2 AND j.id = w.id AND j.state = 'running' AND j.token = w.token RETURNING j.id";
 
-/// Materialized, as in `tidemark_claim_job`.
+/// Of other sessions, and only for who still holds the claim it is like. Materialized, as in `tidemark_claim_job`.
 const CLAIM_ALIKE: &str = concat!(
     "WITH due AS MATERIALIZED (
         SELECT d.id FROM jobs d
         WHERE d.tenant_id = $1 AND d.owner_id = $2 AND d.kind = $3 AND d.state = 'pending' AND d.attempts = 0
-            AND d.run_at <= statement_timestamp()
+            AND d.run_at <= statement_timestamp() AND d.session_id IS DISTINCT FROM $6
+            AND (
+                SELECT c.token FROM jobs c WHERE c.tenant_id = $1 AND c.owner_id = $2 AND c.id = $7 AND c.state = 'running'
+            ) = $8
         ORDER BY d.run_at, d.id LIMIT $4 FOR UPDATE SKIP LOCKED
      )
      UPDATE jobs j SET state = 'running', attempts = j.attempts + 1, token = j.token + 1,
@@ -167,6 +170,9 @@ pub(super) async fn claim_alike(
         .bind(job.kind.as_str())
         .bind(i64::from(most))
         .bind(lease.as_micros() as i64)
+        .bind(job.session_id.map(|session| session.0))
+        .bind(job.id.0)
+        .bind(claim.token)
         .fetch_all(tx)
         .await?;
     let claims = rows.into_iter().map(|row| {

@@ -106,7 +106,7 @@ pub(super) fn read_all(
     let database = database.clone();
     Box::pin(async move {
         let wanted: Vec<Wanted> = asked.iter().map(|asked| asked.item).collect();
-        let contexts = database.read(tenant, wanted, move |tx, wanted| {
+        let contexts = database.read_many(tenant, wanted, move |tx, wanted| {
             Box::pin(read(tx, tenant, wanted))
         });
         match contexts.await {
@@ -283,6 +283,6 @@ where
 impl ContextRepository for PostgresStore {
     async fn turn_context(&self, owner: Owner, context: ContextWanted) -> StoreResult<TurnContext> {
         let wanted = Wanted { owner, context };
-        self.contexts.ask_of(owner, wanted).await?
+        self.contexts.ask(owner.tenant, wanted).await?
     }
 }

@@ -18,7 +18,7 @@ use super::changes::Change;
 use super::learning::{SnapshotRow, TaughtRow, admitted, check, snapshot_sql, take};
 use super::rows::{all, message_columns, owned, owned_as, session_columns};
 use super::transaction::{Abort, Database};
-use super::{claims, forget, history, jobs, lines, memories, sessions};
+use super::{claims, forget, history, jobs, lines, memories, sessions, together};
 
 const SNAPSHOTS: &str = snapshot_sql!("s.id = ANY ($3)");
 
@@ -94,7 +94,7 @@ pub(super) async fn commit(
         .await
 }
 
-/// Applies jobs of one owner: together those that are plain, the others each alone. What the whole transaction fails with concerns all of them.
+/// Applies jobs of one owner: together those that are plain, the others each alone.
 pub(super) async fn commit_all(
     database: &Database,
     owner: Owner,
@@ -102,26 +102,29 @@ pub(super) async fn commit_all(
 ) -> Vec<Result<(), JobWriteError>> {
     let mut outcomes: Vec<Option<Result<(), JobWriteError>>> = Vec::new();
     outcomes.resize_with(commits.len(), || None);
-    let (plain, others): (Vec<_>, Vec<_>) =
+    let (plain, mut alone): (Vec<_>, Vec<_>) =
         (commits.into_iter().enumerate()).partition(|(_, (_, commit))| is_plain(commit));
-    let (places, plain): (Vec<usize>, Vec<Indexed>) = plain.into_iter().unzip();
-    let mut alone = others;
     if plain.len() > 1 {
-        let (plain, written) = together(database, owner, plain).await;
-        match written {
+        let (places, plain): (Vec<usize>, Vec<Indexed>) = plain.into_iter().unzip();
+        let tenant = owner.tenant;
+        let written = database.write_many(tenant, plain.clone(), move |tx, plain| {
+            Box::pin(apply_all(tx, owner, plain))
+        });
+        match written.await.map_err(together::Failure::of) {
             Ok(written) => {
                 for (place, outcome) in places.into_iter().zip(written) {
                     outcomes[place] = Some(outcome);
                 }
             }
-            // It is one of them whose fault it is, perhaps: that one is told so.
-            Err(error) => {
-                tracing::debug!(%error, "jobs are applied one by one");
-                alone.extend(places.into_iter().zip(plain));
+            Err(together::Failure::OfAll(error)) => {
+                for place in places {
+                    outcomes[place] = Some(Err(error.shared().into()));
+                }
             }
+            Err(together::Failure::OfOne) => alone.extend(places.into_iter().zip(plain)),
         }
     } else {
-        alone.extend(places.into_iter().zip(plain));
+        alone.extend(plain);
     }
     for (place, (claim, item)) in alone {
         outcomes[place] = Some(commit(database, claim, item).await);
@@ -137,22 +140,8 @@ fn is_plain(commit: &IndexCommit) -> bool {
     Touched::by(commit.memories.iter().map(|item| &item.memory)).is_none()
 }
 
-/// Applies plain jobs in one transaction. They come back with why that failed.
-async fn together(
-    database: &Database,
-    owner: Owner,
-    plain: Vec<Indexed>,
-) -> (
-    Vec<Indexed>,
-    Result<Vec<Result<(), JobWriteError>>, JobWriteError>,
-) {
-    let written = database.write(owner.tenant, plain.clone(), move |tx, plain| {
-        Box::pin(apply_all(tx, owner, plain))
-    });
-    let written = written.await;
-    (plain, written)
-}
-
+/// The owner first: whoever waits for that holds nothing that others wait for, and then waits for no session. One that somebody else holds is a
+/// conflict.
 async fn apply_all(
     tx: &mut PgConnection,
     owner: Owner,
@@ -161,23 +150,17 @@ async fn apply_all(
     let ids: Vec<Uuid> = (items.iter())
         .filter_map(|(claim, _)| Some(claim.job.session_id?.0))
         .collect();
-    let sessions = sessions::lock_all(tx, owner, &ids).await?;
-    let indexed: HashMap<SessionId, i64> = sessions.iter().map(|s| (s.id, s.indexed_seq)).collect();
-    let moved = |(claim, commit): &&Indexed| {
-        let at = claim.job.session_id.and_then(|id| indexed.get(&id));
-        at.is_some_and(|at| *at != commit.from_seq)
-    };
-    let lasting: Vec<&Indexed> = items.iter().filter(|item| !moved(item)).collect();
-    let removed = claims::remove_all(tx, owner, lasting.iter().map(|(claim, _)| claim)).await?;
     let change = Change::begin(tx, owner).await?;
-    let is_ours = |(claim, _): &&&Indexed| {
-        let session = claim.job.session_id;
-        removed.contains(&claim.job.id) && session.is_some_and(|id| indexed.contains_key(&id))
+    let sessions = sessions::lock_free(tx, owner, &ids).await?;
+    let indexed: HashMap<SessionId, i64> = sessions.iter().map(|s| (s.id, s.indexed_seq)).collect();
+    let holds = |(claim, commit): &&Indexed| {
+        let at = claim.job.session_id.and_then(|id| indexed.get(&id));
+        at.is_some_and(|at| *at == commit.from_seq) && change.erase_epoch() == commit.erase_epoch
     };
+    let lasting: Vec<&Indexed> = items.iter().filter(holds).collect();
+    let removed = claims::remove_all(tx, owner, lasting.iter().map(|(claim, _)| claim)).await?;
+    let is_ours = |(claim, _): &&&Indexed| removed.contains(&claim.job.id);
     let ours: Vec<&Indexed> = lasting.iter().filter(is_ours).copied().collect();
-    for (_, commit) in &ours {
-        check(change.erase_epoch() == commit.erase_epoch)?;
-    }
     if let Some(now) = ours.iter().map(|(_, commit)| commit.now).max() {
         forget::expire(tx, owner, &change, Some(now)).await?;
     }
@@ -199,10 +182,10 @@ async fn apply_all(
     let outcomes = items.iter().map(|item| {
         if ours.contains(&item.0.job.id.0) {
             Ok(())
-        } else if moved(&item) {
-            Err(JobWriteError::Conflict)
-        } else {
+        } else if holds(&item) {
             Err(JobWriteError::Lost)
+        } else {
+            Err(JobWriteError::Conflict)
         }
     });
     Ok(outcomes.collect())

@@ -345,7 +345,7 @@ impl LearningRepository for PostgresStore {
     ) -> StoreResult<Vec<IndexWork>> {
         let sessions: Vec<Uuid> = sessions.iter().map(|session| session.0).collect();
         self.database
-            .read(owner.tenant, sessions, move |tx, sessions| {
+            .read_many(owner.tenant, sessions, move |tx, sessions| {
                 Box::pin(indexing::work(tx, owner, sessions, limit))
             })
             .await

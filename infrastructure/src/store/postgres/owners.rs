@@ -1,7 +1,6 @@
 //! Whom data belongs to.
 
 use std::collections::{BTreeSet, HashMap};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -19,9 +18,16 @@ use super::{PostgresStore, schema};
 const FIND: &str =
     "SELECT name, owner_id FROM owners WHERE tenant_id = $1 AND name = ANY ($2::text[])";
 
-/// Waits for whoever is making the same owners, and then makes none. All make them in the same order, so that nobody waits for who waits for them.
+/// Makes those that nobody else is making at the moment. Whoever makes an owner holds this lock until that is stored.
+const MAKE_FREE: &str = "
+INSERT INTO owners (tenant_id, name) SELECT $1::uuid, n.name FROM unnest($2::text[]) AS n (name)
+WHERE pg_try_advisory_xact_lock(hashtextextended('owner ' || $1::uuid::text || '/' || n.name, 0))
+ON CONFLICT (tenant_id, name) DO NOTHING";
+
+/// Waits for whoever is making the same owner, and then makes none.
 const MAKE: &str = "
-INSERT INTO owners (tenant_id, name) SELECT $1, n.name FROM unnest($2::text[]) AS n (name) ORDER BY n.name COLLATE \"C\"
+INSERT INTO owners (tenant_id, name) SELECT $1::uuid, $2::text
+FROM (SELECT pg_advisory_xact_lock(hashtextextended('owner ' || $1::uuid::text || '/' || $2::text, 0)) OFFSET 0) held
 ON CONFLICT (tenant_id, name) DO NOTHING";
 
 /// Who counts what an owner has takes turns with whoever adds to it.
@@ -45,7 +51,15 @@ const RAISE_EPOCH: &str =
     "UPDATE owners SET erase_epoch = erase_epoch + 1 WHERE tenant_id = $1 AND owner_id = $2";
 
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[FIND, MAKE, LOCK, HOLD_COUNT, TRY_HOLD_COUNT, RAISE_EPOCH];
+pub(super) const STATEMENTS: &[&str] = &[
+    FIND,
+    MAKE_FREE,
+    MAKE,
+    LOCK,
+    HOLD_COUNT,
+    TRY_HOLD_COUNT,
+    RAISE_EPOCH,
+];
 
 /// Locks the owner.
 pub(super) async fn lock(tx: &mut PgConnection, owner: Owner) -> Result<(), sqlx::Error> {
@@ -100,25 +114,40 @@ async fn find(
     Ok(found.into_iter().map(|(n, id)| (n, OwnerId(id))).collect())
 }
 
-/// The owners of these names; made on first sight.
-async fn resolve(
+/// The owners of these names; made on first sight, except those that somebody else is making.
+async fn resolve_free(
     tx: &mut PgConnection,
     tenant: TenantId,
     names: &[String],
-) -> Result<HashMap<String, OwnerId>, sqlx::Error> {
+) -> Result<HashMap<String, OwnerId>, Abort<StoreError>> {
     let mut known = find(tx, tenant, names).await?;
     let unknown = names.iter().filter(|name| !known.contains_key(*name));
     let unknown: Vec<String> = unknown.cloned().collect();
     if !unknown.is_empty() {
-        sqlx::query(MAKE)
+        sqlx::query(MAKE_FREE)
             .bind(tenant.0)
             .bind(&unknown)
             .execute(&mut *tx)
             .await?;
-        // Behind whoever was making the same ones.
         known.extend(find(tx, tenant, &unknown).await?);
     }
     Ok(known)
+}
+
+/// The owner of a name; made on first sight.
+async fn resolve(
+    tx: &mut PgConnection,
+    tenant: TenantId,
+    name: &str,
+) -> Result<OwnerId, Abort<StoreError>> {
+    sqlx::query(MAKE)
+        .bind(tenant.0)
+        .bind(name)
+        .execute(&mut *tx)
+        .await?;
+    let found = find(tx, tenant, &[name.to_owned()]).await?;
+    // Erased between the two.
+    Ok(found.into_values().next().ok_or_else(owner_gone)?)
 }
 
 /// Finds or makes owners of one tenant.
@@ -131,38 +160,39 @@ pub(super) fn resolve_all(
     Box::pin(async move {
         let names: BTreeSet<&str> = asked.iter().map(|asked| asked.item.as_str()).collect();
         let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
-        let known = database.write(tenant, names, move |tx, names| {
-            Box::pin(async move { Ok::<_, Abort<StoreError>>(resolve(tx, tenant, names).await?) })
+        let known = database.write_many(tenant, names, move |tx, names| {
+            Box::pin(resolve_free(tx, tenant, names))
         });
         let known = known.await.map_err(Arc::new);
         for Asked { item, answer } in asked {
-            let outcome = match &known {
+            match &known {
                 Ok(known) => match known.get(item.as_str()) {
-                    Some(id) => Ok(*id),
-                    // Erased between the two looks.
-                    None => Err(StoreError::OwnerGone),
+                    Some(id) => {
+                        let _ = answer.send(Ok(*id));
+                    }
+                    // It waits for others, and nobody is to wait for it.
+                    None => {
+                        let database = database.clone();
+                        tokio::spawn(async move {
+                            let resolved = database.write(tenant, item, move |tx, name| {
+                                Box::pin(resolve(tx, tenant, name.as_str()))
+                            });
+                            let _ = answer.send(resolved.await);
+                        });
+                    }
                 },
-                Err(error) => Err(error.shared()),
-            };
-            let _ = answer.send(outcome);
+                Err(error) => {
+                    let _ = answer.send(Err(error.shared()));
+                }
+            }
         }
     })
-}
-
-/// Requests of one user come together, and then in one transaction.
-fn of_name(user: &UserName) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    user.hash(&mut hasher);
-    hasher.finish()
 }
 
 #[async_trait]
 impl OwnerRepository for PostgresStore {
     async fn resolve_owner(&self, tenant: TenantId, user: &UserName) -> StoreResult<Owner> {
-        let id = self
-            .owners
-            .ask(tenant, of_name(user), user.clone())
-            .await??;
+        let id = self.owners.ask(tenant, user.clone()).await??;
         Ok(Owner { tenant, id })
     }
 

@@ -75,15 +75,14 @@ pub(super) async fn prepare(
     connection.close().await.map_err(ConnectError::Unreachable)
 }
 
-/// Gives up the rights of the role of the address, and settles how plans are made: statements are prepared once a connection, and their plans are
-/// those that tests read. To weigh others against them took several times as long as the largest statement.
+/// Gives up the rights of the role of the address.
 pub(super) async fn take_role(
     connection: &mut PgConnection,
     role: &str,
 ) -> Result<(), sqlx::Error> {
     let role = role.replace('"', "\"\"");
     sqlx::raw_sql(AssertSqlSafe(format!(
-        "SET search_path = public; SET plan_cache_mode = force_generic_plan; SET ROLE \"{role}\""
+        "SET search_path = public; SET ROLE \"{role}\""
     )))
     .execute(connection)
     .await?;

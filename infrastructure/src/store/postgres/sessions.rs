@@ -34,11 +34,11 @@ const LOCK: &str = concat!(
     " FROM sessions s WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.id = $3 FOR UPDATE"
 );
 
-/// In one order, so that who locks some of them does not wait for who waits for them.
-const LOCK_ALL: &str = concat!(
+/// Those that nobody else has locked.
+const LOCK_FREE: &str = concat!(
     "SELECT ",
     session_columns!(),
-    " FROM sessions s WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.id = ANY ($3) ORDER BY s.id FOR UPDATE"
+    " FROM sessions s WHERE s.tenant_id = $1 AND s.owner_id = $2 AND s.id = ANY ($3) FOR UPDATE SKIP LOCKED"
 );
 
 const INSERT: &str = concat!(
@@ -69,7 +69,8 @@ const TURNS: &str =
 const DELETE: &str = "DELETE FROM sessions WHERE tenant_id = $1 AND owner_id = $2 AND id = $3";
 
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[FIND, LOCK, LOCK_ALL, INSERT, LIST, UPDATE, TURNS, DELETE];
+pub(super) const STATEMENTS: &[&str] =
+    &[FIND, LOCK, LOCK_FREE, INSERT, LIST, UPDATE, TURNS, DELETE];
 
 async fn one(
     tx: &mut PgConnection,
@@ -99,13 +100,13 @@ pub(super) async fn lock(
     one(tx, LOCK, owner, id).await
 }
 
-/// Locks those of these sessions that there are, as [`lock`] does.
-pub(super) async fn lock_all(
+/// Locks those of these sessions that there are and that nobody else has locked. It waits for nobody.
+pub(super) async fn lock_free(
     tx: &mut PgConnection,
     owner: Owner,
     ids: &[Uuid],
 ) -> Result<Vec<Session>, sqlx::Error> {
-    let rows: Vec<SessionRow> = owned_as(LOCK_ALL, owner).bind(ids).fetch_all(tx).await?;
+    let rows: Vec<SessionRow> = owned_as(LOCK_FREE, owner).bind(ids).fetch_all(tx).await?;
     all(rows)
 }
 

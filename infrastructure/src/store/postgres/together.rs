@@ -2,15 +2,16 @@
 //! once for all of them.
 //!
 //! Whoever comes first is served at once. Only what arrives meanwhile waits, for as long as that takes, and is served together then; so the more
-//! there is to do, the less each costs. An owner's operations share a lane, so that they do not wait for each other's locks. What would have to wait for
-//! a lock of somebody else is not done here: it would hold up all that stand behind it.
+//! there is to do, the less each costs. What would have to wait for a lock of somebody else is not done here: it would hold up all that stand
+//! behind it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use tidemark_application::ports::jobs::JobWriteError;
 use tidemark_application::ports::store::StoreError;
-use tidemark_domain::ids::{Owner, TenantId};
+use tidemark_domain::ids::TenantId;
 use tokio::sync::{mpsc, oneshot};
 
 use super::ACQUIRE_TIMEOUT;
@@ -20,9 +21,6 @@ const WAITING: usize = 4_096;
 
 /// Operations of one transaction: enough to share its cost, few enough that the first does not wait long for the last.
 const MOST: usize = 64;
-
-/// How many transactions are under way, so that one can be worked on while the disk syncs another.
-const LANES: usize = 1;
 
 /// For how long the next ones wait for those before them. Nothing takes as long unless the disk or the database is in trouble.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -40,30 +38,49 @@ type Work<I, O> = Arc<dyn Fn(TenantId, Vec<Asked<I, O>>) -> BoxFuture<'static, (
 /// The way to operations of one kind.
 #[derive(Debug)]
 pub(super) struct Together<I, O> {
-    lanes: [mpsc::Sender<(TenantId, Asked<I, O>)>; LANES],
+    queue: mpsc::Sender<(TenantId, Asked<I, O>)>,
 }
 
 impl<I, O> Clone for Together<I, O> {
     fn clone(&self) -> Self {
         Self {
-            lanes: self.lanes.clone(),
+            queue: self.queue.clone(),
         }
     }
 }
 
-/// Tells those who shared a transaction what it failed with, if it may have happened or could not begin. What it failed with otherwise is the fault
-/// of one of them, perhaps: then all of them stay, to be served one by one.
+/// Whose fault it is that a transaction of many failed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// It may have happened, or could not begin.
+    OfAll(Arc<StoreError>),
+    /// That of one of them, perhaps: each is to be served alone, and told what concerns it.
+    OfOne,
+}
+
+impl Failure {
+    pub(super) fn of(error: impl Into<JobWriteError>) -> Self {
+        match error.into() {
+            JobWriteError::Store(
+                error @ (StoreError::OutcomeUnknown(_) | StoreError::Unavailable(_)),
+            ) => Self::OfAll(Arc::new(error)),
+            error => {
+                tracing::debug!(%error, "what came together is served one by one");
+                Self::OfOne
+            }
+        }
+    }
+}
+
+/// Tells those who shared a transaction what it failed with, if that concerns all of them; else they stay.
 pub(super) fn tell_failure<I, T, E: From<StoreError>>(
     together: &mut Vec<Asked<I, Result<T, E>>>,
     error: StoreError,
 ) {
-    if let StoreError::OutcomeUnknown(_) | StoreError::Unavailable(_) = error {
-        let error = Arc::new(error);
+    if let Failure::OfAll(error) = Failure::of(error) {
         for asked in together.drain(..) {
             let _ = asked.answer.send(Err(error.shared().into()));
         }
-    } else {
-        tracing::debug!(%error, "what came together is served one by one");
     }
 }
 
@@ -85,28 +102,16 @@ impl<I: Send + 'static, O: Send + 'static> Together<I, O> {
     where
         F: Fn(TenantId, Vec<Asked<I, O>>) -> BoxFuture<'static, ()> + Send + Sync + 'static,
     {
-        let work: Work<I, O> = Arc::new(work);
-        Self {
-            lanes: std::array::from_fn(|_| {
-                let (queue, waiting) = mpsc::channel(WAITING);
-                tokio::spawn(lane(waiting, Arc::clone(&work)));
-                queue
-            }),
-        }
+        let (queue, waiting) = mpsc::channel(WAITING);
+        tokio::spawn(serve(waiting, Arc::new(work)));
+        Self { queue }
     }
 
-    /// Has an operation of an owner done.
-    pub(super) async fn ask_of(&self, owner: Owner, item: I) -> Result<O, StoreError> {
-        self.ask(owner.tenant, owner.id.0.unsigned_abs(), item)
-            .await
-    }
-
-    /// Has an operation done, in one lane with others of the same `key`.
-    pub(super) async fn ask(&self, tenant: TenantId, key: u64, item: I) -> Result<O, StoreError> {
+    /// Has an operation done.
+    pub(super) async fn ask(&self, tenant: TenantId, item: I) -> Result<O, StoreError> {
         let (answer, outcome) = oneshot::channel();
         let asked = (tenant, Asked { item, answer });
-        let lane = &self.lanes[(key % LANES as u64) as usize];
-        let sent = lane.send_timeout(asked, ACQUIRE_TIMEOUT).await;
+        let sent = self.queue.send_timeout(asked, ACQUIRE_TIMEOUT).await;
         sent.map_err(|error| {
             unavailable(match error {
                 mpsc::error::SendTimeoutError::Timeout(_) => Refused::Overloaded,
@@ -118,7 +123,7 @@ impl<I: Send + 'static, O: Send + 'static> Together<I, O> {
     }
 }
 
-async fn lane<I: Send + 'static, O: Send + 'static>(
+async fn serve<I: Send + 'static, O: Send + 'static>(
     mut waiting: mpsc::Receiver<(TenantId, Asked<I, O>)>,
     work: Work<I, O>,
 ) {
@@ -134,7 +139,7 @@ async fn lane<I: Send + 'static, O: Send + 'static>(
             taken = others;
             let asked: Vec<(TenantId, Asked<I, O>)> = of_tenant;
             let asked = asked.into_iter().map(|(_, asked)| asked).collect();
-            // A task of its own: a panic is theirs, and not the end of the lane.
+            // A task of its own: a panic is theirs, and not the end of all.
             tasks.push(tokio::spawn(work(tenant, asked)));
         }
         let _ = tokio::time::timeout(PATIENCE, futures::future::join_all(tasks)).await;
@@ -147,16 +152,12 @@ mod tests {
     use std::sync::Mutex as Notes;
 
     use futures::future::join_all;
-    use tidemark_domain::ids::OwnerId;
     use uuid::Uuid;
 
     use super::*;
 
-    fn owner(tenant: u128, n: u64) -> Owner {
-        Owner {
-            tenant: TenantId(Uuid::from_u128(tenant)),
-            id: OwnerId(n as i64),
-        }
+    fn tenant(n: u128) -> TenantId {
+        TenantId(Uuid::from_u128(n))
     }
 
     /// Doubles numbers, each batch in `takes`, and notes the sizes of batches.
@@ -183,7 +184,7 @@ mod tests {
             let together = &together;
             async move {
                 tokio::time::sleep(Duration::from_millis(n / 10)).await;
-                together.ask_of(owner(1, n), n + 100).await.unwrap()
+                together.ask(tenant(1), n + 100).await.unwrap()
             }
         });
         let outcomes = join_all(asked).await;
@@ -200,7 +201,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn tenants_are_kept_apart() {
         let (together, sizes) = doubling(Duration::from_millis(1));
-        let asked = (0..40).map(|n| together.ask_of(owner(n % 4, 1), n as u64 + 100));
+        let asked = (0..40).map(|n| together.ask(tenant(n % 4), n as u64 + 100));
         assert!(
             join_all(asked)
                 .await
@@ -218,7 +219,7 @@ mod tests {
             let together = &together;
             async move {
                 tokio::time::sleep(Duration::from_millis(100 * n)).await;
-                together.ask_of(owner(1, n), n + 100).await.unwrap()
+                together.ask(tenant(1), n + 100).await.unwrap()
             }
         });
         join_all(asked).await;
@@ -232,13 +233,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_panic_is_unknown_to_its_own_callers_and_no_concern_of_others() {
         let (together, _) = doubling(Duration::ZERO);
-        let lost = together.ask_of(owner(1, 1), 13).await;
+        let lost = together.ask(tenant(1), 13).await;
         assert!(
             matches!(lost, Err(StoreError::OutcomeUnknown(_))),
             "{lost:?}"
         );
         for n in 100..110 {
-            assert_eq!(together.ask_of(owner(1, n), n).await.unwrap(), 2 * n);
+            assert_eq!(together.ask(tenant(1), n).await.unwrap(), 2 * n);
         }
     }
 }

@@ -39,6 +39,15 @@ pub(super) type Work<'c, T, E> = BoxFuture<'c, Result<T, Abort<E>>>;
 enum Mode {
     Read,
     Write,
+    /// As these, of many at once.
+    ReadMany,
+    WriteMany,
+}
+
+impl Mode {
+    fn writes(self) -> bool {
+        matches!(self, Self::Write | Self::WriteMany)
+    }
 }
 
 /// The pool, and the tasks that use it.
@@ -102,6 +111,40 @@ impl Database {
             + 'static,
     {
         self.run(Mode::Read, Some(tenant), input, work).await
+    }
+
+    /// As [`Self::write`], for many at once.
+    pub(super) async fn write_many<I, T, E, F>(
+        &self,
+        tenant: TenantId,
+        input: I,
+        work: F,
+    ) -> Result<T, E>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        F: for<'c> Fn(&'c mut PgConnection, &'c I) -> Work<'c, T, E> + Send + Sync + 'static,
+    {
+        self.run(Mode::WriteMany, Some(tenant), input, work).await
+    }
+
+    /// As [`Self::read`], for many at once.
+    pub(super) async fn read_many<I, T, F>(
+        &self,
+        tenant: TenantId,
+        input: I,
+        work: F,
+    ) -> Result<T, StoreError>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+        F: for<'c> Fn(&'c mut PgConnection, &'c I) -> Work<'c, T, StoreError>
+            + Send
+            + Sync
+            + 'static,
+    {
+        self.run(Mode::ReadMany, Some(tenant), input, work).await
     }
 
     /// Calls functions that work before a tenant is known. Tables show nothing.
@@ -185,9 +228,7 @@ where
     match outcome {
         Ok(value) => match transaction.commit().await {
             Ok(()) => Ok(value),
-            Err(error) if mode == Mode::Write && is_connection_lost(&error) => {
-                Err(Ended::Unknown(error))
-            }
+            Err(error) if mode.writes() && is_connection_lost(&error) => Err(Ended::Unknown(error)),
             Err(error) => Err(Ended::Failed(error)),
         },
         Err(abort) => {
@@ -209,14 +250,21 @@ async fn begin(
     mode: Mode,
     tenant: Option<TenantId>,
 ) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
-    let begin = match mode {
-        Mode::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-        Mode::Write => "BEGIN",
+    let begin = if mode.writes() {
+        "BEGIN"
+    } else {
+        "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+    };
+    let plans = match mode {
+        Mode::Read | Mode::Write => "",
+        // The plans of statements over many rows hang on nothing that is bound to them, and take PostgreSQL as long as the statements: they
+        // are made once a connection. They are those that the test of plans reads.
+        Mode::ReadMany | Mode::WriteMany => "; SET LOCAL plan_cache_mode = force_generic_plan",
     };
     // The text of a UUID needs no quoting.
     let statement = tenant.map_or_else(
         || begin.to_owned(),
-        |tenant| format!("{begin}; SET LOCAL tidemark.tenant = '{tenant}'"),
+        |tenant| format!("{begin}; SET LOCAL tidemark.tenant = '{tenant}'{plans}"),
     );
     let mut dead = 0;
     loop {

@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 use sqlx::types::Json;
 use tidemark_application::ports::jobs::{ClaimedJob, JobWriteError};
 use tidemark_domain::event::RecalledMemory;
-use tidemark_domain::ids::{ChangeId, JobId, Owner, Timestamp};
+use tidemark_domain::ids::{ChangeId, Owner, SessionId, Timestamp};
 use tidemark_domain::memory::Memory;
 use tidemark_domain::memory::forgetting;
 use uuid::Uuid;
@@ -15,7 +15,7 @@ use super::changes::Change;
 use super::learning::{check, take};
 use super::rows::{owned, owned_as};
 use super::transaction::{Abort, Database};
-use super::{claims, fading, memories, sessions};
+use super::{claims, fading, memories, sessions, together};
 
 const MARK_COUNTED: &str = "
 UPDATE turns t SET use_counted = true
@@ -54,19 +54,16 @@ pub(super) async fn commit_all(
     now: Timestamp,
 ) -> Vec<Result<(), JobWriteError>> {
     if claims.len() > 1 {
-        let together: Vec<ClaimedJob> = claims.iter().map(|(claim, _)| claim.clone()).collect();
-        let counted = database.write(owner.tenant, together, move |tx, claims| {
+        let all: Vec<ClaimedJob> = claims.iter().map(|(claim, _)| claim.clone()).collect();
+        let counted = database.write_many(owner.tenant, all, move |tx, claims| {
             Box::pin(apply_all(tx, owner, claims, now))
         });
-        match counted.await {
-            Ok(ours) => {
-                let is_ours = |(claim, _): &(ClaimedJob, _)| ours.contains(&claim.job.id);
-                let outcomes = claims
-                    .iter()
-                    .map(|claim| is_ours(claim).then_some(()).ok_or(JobWriteError::Lost));
-                return outcomes.collect();
+        match counted.await.map_err(together::Failure::of) {
+            Ok(outcomes) => return outcomes,
+            Err(together::Failure::OfAll(error)) => {
+                return claims.iter().map(|_| Err(error.shared().into())).collect();
             }
-            Err(error) => tracing::debug!(%error, "uses are counted one by one"),
+            Err(together::Failure::OfOne) => {}
         }
     }
     let mut outcomes = Vec::with_capacity(claims.len());
@@ -84,55 +81,60 @@ async fn apply(
 ) -> Result<u64, Abort<JobWriteError>> {
     let owner = claim.job.owner;
     let session = take(tx, claim).await?.id;
-    let Some((change, shown, counted)) = count(tx, owner, &[session.0], now).await? else {
+    let uses = uses(tx, owner, &[session.0]).await?;
+    if uses.is_empty() {
         return Ok(0);
-    };
+    }
+    let change = Change::begin(tx, owner).await?;
+    let (shown, counted) = count(tx, owner, &change, uses, now).await?;
     fading::revive(tx, owner, &change, &shown, (id, session), now).await?;
     Ok(counted)
 }
 
-/// The jobs that were still their callers'. What had faded and would be told again is a change of one session: a conflict.
+/// The owner first, and no session that somebody else holds, as in `indexing`. What had faded and would be told again is a change of one session: a
+/// conflict of all.
 async fn apply_all(
     tx: &mut PgConnection,
     owner: Owner,
     claims: &[ClaimedJob],
     now: Timestamp,
-) -> Result<BTreeSet<JobId>, Abort<JobWriteError>> {
+) -> Result<Vec<Result<(), JobWriteError>>, Abort<JobWriteError>> {
     let of_session = claims.iter().filter_map(|claim| claim.job.session_id);
     let ids: Vec<Uuid> = of_session.map(|session| session.0).collect();
-    let sessions = sessions::lock_all(tx, owner, &ids).await?;
-    let sessions: BTreeSet<Uuid> = sessions.iter().map(|session| session.id.0).collect();
-    let mut ours = claims::remove_all(tx, owner, claims.iter()).await?;
-    let is_ours = |claim: &&ClaimedJob| {
-        let session = claim.job.session_id;
-        ours.contains(&claim.job.id) && session.is_some_and(|id| sessions.contains(&id.0))
-    };
-    let of_ours: Vec<&ClaimedJob> = claims.iter().filter(is_ours).collect();
-    let ids = of_ours.iter().filter_map(|claim| claim.job.session_id);
-    let ids: Vec<Uuid> = ids.map(|session| session.0).collect();
-    let counted = count(tx, owner, &ids, now).await?;
-    if let Some((_, shown, _)) = counted {
-        check(
-            shown
-                .iter()
-                .all(|memory| forgetting::revive(memory, now).is_none()),
-        )?;
-    }
-    ours = of_ours.into_iter().map(|claim| claim.job.id).collect();
-    Ok(ours)
+    let change = Change::begin(tx, owner).await?;
+    let free = sessions::lock_free(tx, owner, &ids).await?;
+    let free: BTreeSet<SessionId> = free.iter().map(|session| session.id).collect();
+    let is_free = |claim: &&ClaimedJob| claim.job.session_id.is_some_and(|id| free.contains(&id));
+    let lasting: Vec<&ClaimedJob> = claims.iter().filter(is_free).collect();
+    let removed = claims::remove_all(tx, owner, lasting.iter().copied()).await?;
+    let ours = lasting
+        .iter()
+        .filter(|claim| removed.contains(&claim.job.id));
+    let ours = ours.filter_map(|claim| Some(claim.job.session_id?.0));
+    let uses = uses(tx, owner, &ours.collect::<Vec<_>>()).await?;
+    let (shown, _) = count(tx, owner, &change, uses, now).await?;
+    check((shown.iter()).all(|memory| forgetting::revive(memory, now).is_none()))?;
+    let outcomes = claims.iter().map(|claim| {
+        if removed.contains(&claim.job.id) {
+            Ok(())
+        } else if is_free(&claim) {
+            Err(JobWriteError::Lost)
+        } else {
+            Err(JobWriteError::Conflict)
+        }
+    });
+    Ok(outcomes.collect())
 }
 
-/// Counts what turns of these sessions have shown that were not counted yet: with which change, what they have shown, as it was, and how many
-/// memories it was.
-async fn count(
+/// How often memories were shown by turns of these sessions that were not counted yet.
+async fn uses(
     tx: &mut PgConnection,
     owner: Owner,
     sessions: &[Uuid],
-    now: Timestamp,
-) -> Result<Option<(Change, Vec<Memory>, u64)>, sqlx::Error> {
+) -> Result<BTreeMap<Uuid, i64>, sqlx::Error> {
     let turns: Vec<(Json<Vec<RecalledMemory>>,)> = owned_as(MARK_COUNTED, owner)
         .bind(sessions)
-        .fetch_all(&mut *tx)
+        .fetch_all(tx)
         .await?;
     let mut uses: BTreeMap<Uuid, i64> = BTreeMap::new();
     for (Json(recalled),) in turns {
@@ -141,11 +143,21 @@ async fn count(
             *uses.entry(id).or_default() += 1;
         }
     }
-    if uses.is_empty() {
-        return Ok(None);
-    }
-    let change = Change::begin(tx, owner).await?;
+    Ok(uses)
+}
+
+/// Counts uses: what was shown, as it was before, and how many memories it was.
+async fn count(
+    tx: &mut PgConnection,
+    owner: Owner,
+    change: &Change,
+    uses: BTreeMap<Uuid, i64>,
+    now: Timestamp,
+) -> Result<(Vec<Memory>, u64), sqlx::Error> {
     let (ids, counts): (Vec<Uuid>, Vec<i64>) = uses.into_iter().unzip();
+    if ids.is_empty() {
+        return Ok((Vec::new(), 0));
+    }
     let shown = memories::by_id(tx, owner, &ids, Some(now)).await?;
     let counted = owned(COUNT_USE, owner)
         .bind(ids)
@@ -154,5 +166,5 @@ async fn count(
         .bind(change.number())
         .execute(tx)
         .await?;
-    Ok(Some((change, shown, counted.rows_affected())))
+    Ok((shown, counted.rows_affected()))
 }

@@ -67,7 +67,9 @@ statements! {
              lease_until = ", database_now!(), " + ?5 \
          WHERE tenant_id = ?1 AND owner_id = ?2 AND id IN ( \
              SELECT id FROM jobs d INDEXED BY jobs_pending WHERE d.tenant_id = ?1 AND d.owner_id = ?2 AND d.kind = ?3 AND d.state = 'pending' AND d.attempts = 0 \
-                 AND d.run_at <= ", database_now!(), " ORDER BY d.run_at, d.id LIMIT ?4) \
+                 AND d.run_at <= ", database_now!(), " AND d.session_id IS NOT ?6 \
+                 AND (SELECT c.token FROM jobs c WHERE c.tenant_id = ?1 AND c.owner_id = ?2 AND c.id = ?7 AND c.state = 'running') = ?8 \
+             ORDER BY d.run_at, d.id LIMIT ?4) \
          RETURNING ", job_columns!());
     RENEW = concat!("UPDATE jobs SET lease_until = ", database_now!(), " + ?5 WHERE ", claimed!());
     FINISH = concat!("DELETE FROM jobs WHERE ", claimed!());
@@ -240,6 +242,9 @@ async fn claim_alike(
         .bind(claim.job.kind.as_str())
         .bind(i64::from(most))
         .bind(duration_micros(lease))
+        .bind(claim.job.session_id.map(|session| session.0))
+        .bind(claim.job.id.0)
+        .bind(claim.token)
         .fetch_all(connection)
         .await
         .map_err(store_error)?;

@@ -169,7 +169,7 @@ pub(in super::super) fn accept_all(
         let items: Vec<AcceptTurn> = together.iter().map(|asked| asked.item.clone()).collect();
         let mut outcomes = Vec::new();
         if !items.is_empty() {
-            let accepted = database.write(tenant, items, move |tx, items| {
+            let accepted = database.write_many(tenant, items, move |tx, items| {
                 Box::pin(accept(tx, tenant, items))
             });
             match accepted.await {

@@ -135,7 +135,7 @@ pub(in super::super) fn commit_all(
         }
         if !together.is_empty() {
             let items: Vec<Commit> = together.iter().map(|asked| asked.item.clone()).collect();
-            let committed = database.write(tenant, items, move |tx, items| {
+            let committed = database.write_many(tenant, items, move |tx, items| {
                 Box::pin(commit(tx, tenant, items))
             });
             match committed.await {

@@ -147,7 +147,7 @@ async fn waiting(
 #[async_trait]
 impl TurnRepository for PostgresStore {
     async fn accept_turn(&self, turn: AcceptTurn) -> Result<Accepted, AcceptError> {
-        self.acceptances.ask_of(turn.owner, turn).await?
+        self.acceptances.ask(turn.owner.tenant, turn).await?
     }
 
     async fn start_turn(
@@ -212,7 +212,9 @@ impl TurnRepository for PostgresStore {
         key: TurnKey,
         turn: CommitTurn,
     ) -> Result<Committed, TurnWriteError> {
-        self.commits.ask_of(key.owner, Commit { key, turn }).await?
+        self.commits
+            .ask(key.owner.tenant, Commit { key, turn })
+            .await?
     }
 
     async fn close_turn(&self, key: TurnKey, close: CloseTurn) -> Result<Turn, TurnWriteError> {
