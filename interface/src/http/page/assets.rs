@@ -1,33 +1,63 @@
 //! The files of the pages, in the binary.
 
-use std::sync::LazyLock;
+use std::io::Write;
+use std::sync::{LazyLock, OnceLock};
 
 use axum::http::HeaderValue;
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
-/// A file that is served as it is.
+/// A file, as it is and compressed.
 pub(super) struct Asset {
     name: &'static str,
     pub(super) content_type: &'static str,
+    pub(super) plain: Representation,
+    compressed: OnceLock<Option<Representation>>,
+}
+
+/// The bytes of a file in one coding.
+pub(super) struct Representation {
     pub(super) bytes: Bytes,
-    /// Its entity tag: it changes with its bytes.
+    /// Their entity tag: it changes with them.
     pub(super) tag: HeaderValue,
+}
+
+impl Representation {
+    fn new(bytes: Bytes) -> Self {
+        let digest = Sha256::digest(&bytes);
+        let hash = u64::from_be_bytes(std::array::from_fn(|i| digest[i]));
+        let tag = HeaderValue::from_str(&format!("\"{hash:016x}\""))
+            .unwrap_or(HeaderValue::from_static("\"\""));
+        Self { bytes, tag }
+    }
 }
 
 impl Asset {
     pub(super) fn new(name: &'static str, bytes: impl Into<Bytes>) -> Self {
-        let bytes = bytes.into();
-        let digest = Sha256::digest(&bytes);
-        let hash = u64::from_be_bytes(std::array::from_fn(|i| digest[i]));
         Self {
             name,
             content_type: content_type(name),
-            tag: HeaderValue::from_str(&format!("\"{hash:016x}\""))
-                .unwrap_or(HeaderValue::from_static("\"\"")),
-            bytes,
+            plain: Representation::new(bytes.into()),
+            compressed: OnceLock::new(),
         }
     }
+
+    /// In gzip, made at the first request for it; none when that saves nothing.
+    pub(super) fn compressed(&self) -> Option<&Representation> {
+        let compress = || {
+            let bytes = gzip(&self.plain.bytes)?;
+            (bytes.len() < self.plain.bytes.len()).then(|| Representation::new(bytes.into()))
+        };
+        self.compressed.get_or_init(compress).as_ref()
+    }
+}
+
+fn gzip(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).ok()?;
+    encoder.finish().ok()
 }
 
 fn content_type(name: &str) -> &'static str {
