@@ -7,10 +7,10 @@ import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
-const TEST_TIMEOUT_MS = 90_000;
+const TEST_TIMEOUT_MS = 150_000;
 const STEP_TIMEOUT_MS = 30_000;
 
-function required(name) {
+export function required(name) {
   const value = process.env[name];
   if (!value) throw new Error(`${name} is not set`);
   return value;
@@ -61,20 +61,27 @@ export class Visitor {
     this.errors = errors;
   }
 
-  /** A new profile with one page, opened at `/`. */
-  async arrive(options = {}) {
+  /** A new profile with one page, opened at `/` of the server or of the address `at`; `null` opens nothing yet. */
+  async arrive({ at = this.baseUrl, ...options } = {}) {
     const context = await this.browser.newContext({ locale: 'en-GB', viewport: { width: 1200, height: 800 }, ...options });
     context.setDefaultTimeout(STEP_TIMEOUT_MS);
+    return this.open(context, at);
+  }
+
+  /** One more page of a profile. */
+  async open(context, at = this.baseUrl) {
     const page = await context.newPage();
     page.on('console', (message) => {
       if (message.type() === 'error') this.errors.push(`console: ${message.text()} (${message.location().url})`);
     });
     page.on('pageerror', (error) => this.errors.push(`exception: ${error.stack ?? error}`));
     page.on('request', (request) => {
-      if (!request.url().startsWith(this.baseUrl)) this.errors.push(`outside request: ${request.url()}`);
+      if (!request.url().startsWith(at ?? this.baseUrl) && !request.url().startsWith('blob:')) this.errors.push(`outside request: ${request.url()}`);
     });
-    await page.goto(`${this.baseUrl}/`);
-    await page.waitForSelector('#message');
+    if (at !== null) {
+      await page.goto(`${at}/`);
+      await page.waitForSelector('#message');
+    }
     return page;
   }
 
@@ -82,6 +89,12 @@ export class Visitor {
   async get(path) {
     const response = await fetch(this.baseUrl + path);
     assert.equal(response.status, 200, `GET ${path}`);
+    return response.json();
+  }
+
+  async post(path, body) {
+    const response = await fetch(this.baseUrl + path, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+    assert.ok(response.ok, `POST ${path}: ${response.status}`);
     return response.json();
   }
 
@@ -95,6 +108,22 @@ export class Visitor {
       cursor = page.next_cursor;
     } while (cursor);
     return items;
+  }
+}
+
+/** Takes back errors that a test has made itself; anything else still counts. */
+export function forgive(visitor, pattern) {
+  visitor.errors.splice(0, visitor.errors.length, ...visitor.errors.filter((error) => !pattern.test(error)));
+}
+
+/** Asks `look` until it answers something true. */
+export async function until(what, look) {
+  const end = Date.now() + STEP_TIMEOUT_MS;
+  for (;;) {
+    const found = await look();
+    if (found) return found;
+    assert.ok(Date.now() < end, `${what} did not come`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
 

@@ -79,4 +79,7 @@ function distance(page) {
 async function fits(page) {
   const [content, view] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
   assert.ok(content <= view, `the page is ${content} px wide in a window of ${view} px`);
+  // Only its parts scroll: what is scrolled to inside one of them must not move the frame.
+  const [height, visible] = await page.evaluate(() => [document.documentElement.scrollHeight, window.innerHeight]);
+  assert.ok(height <= visible, `the page is ${height} px high in a window of ${visible} px`);
 }

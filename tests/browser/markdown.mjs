@@ -31,6 +31,11 @@ await test('an answer never becomes markup beyond the known few elements', async
   assert.ok(hostile.html.includes('href="https://example.org/a_(b)" target="_blank" rel="noopener noreferrer"'));
   assert.ok(hostile.html.includes('href="https://example.org/path"'), hostile.html);
 
+  const marks = await draw('*stressed* _too_ ~~not~~ 2*3*4 snake_case_name ![picture](https://example.org/x.png)\n\n> quoted\n> - item\n\n---\n\nafter');
+  assert.deepEqual([...new Set(marks.tags)].sort(), ['a', 'blockquote', 'del', 'em', 'hr', 'li', 'p', 'ul']);
+  assert.ok(marks.text.includes('2*3*4 snake_case_name picture'), marks.text);
+  assert.ok(!marks.tags.includes('img'), 'an image of another server was to be loaded');
+
   const table = await draw('| a | b |\n|---|--:|\n| 1 | 2 \\| 3 |\n| 4 |');
   assert.ok(table.html.includes('<td class="align-right">2 | 3</td>'), table.html);
   assert.equal(table.tags.filter((tag) => tag === 'td').length, 4);
@@ -43,7 +48,7 @@ await test('an answer never becomes markup beyond the known few elements', async
   // Grown token by token, a text ends in the same nodes as drawn at once, and settled blocks are not drawn again.
   const grown = await page.evaluate(async () => {
     const { MarkdownView } = await import('/assets/markdown.js');
-    const text = 'First **one**.\n\n- a\n- b\n\n```js\nlet x = 1;\n\nlet y;\n```\n\n| h |\n|---|\n| c |\n\nLast `one`.';
+    const text = 'First **one**.\n\n- a\n- b\n\n```js\nlet x = 1;\n\nlet y;\n```\n\n| h |\n|---|\n| c |\n\n> quoted *so*\n\n---\n\nLast `one`.';
     const [root, whole] = [document.createElement('div'), document.createElement('div')];
     const view = new MarkdownView(root);
     let first;
@@ -60,7 +65,7 @@ await test('an answer never becomes markup beyond the known few elements', async
   assert.ok(grown.kept, 'a settled block was drawn again');
 
   // Long unclosed marks must not hang the page.
-  for (const unit of ['**a ', '`a ``b ', '- ', '[a](', '# a ', '|-|\n']) {
+  for (const unit of ['**a ', '`a ``b ', '- ', '[a](', '# a ', '|-|\n', '*a ', '_a ', '~~a ', '![a](', '> ']) {
     const started = Date.now();
     await draw(unit.repeat(30_000));
     assert.ok(Date.now() - started < 5000, `drawing many of ${JSON.stringify(unit)} took ${Date.now() - started} ms`);

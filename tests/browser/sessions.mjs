@@ -36,11 +36,21 @@ await test('sessions can be switched, renamed and deleted', async (visitor) => {
   await page.waitForFunction(() => document.getElementById('title').textContent === '重命名 <b>&amp;');
   assert.equal(await row(second.sessionId).locator('.session-title').innerText(), '重命名 <b>&amp;');
 
+  // The search is by title, in any language; Escape ends it.
+  await page.fill('#session-search', '重命名');
+  await row(first.sessionId).waitFor({ state: 'detached' });
+  assert.equal(await row(second.sessionId).count(), 1);
+  await page.fill('#session-search', 'nothing is called so');
+  await page.waitForSelector('#sidebar-note:not([hidden])');
+  assert.equal(await page.locator('.session').count(), 0);
+  await page.press('#session-search', 'Escape');
+  await row(first.sessionId).waitFor();
+
   await row(second.sessionId).locator('.session-delete').click();
-  await page.click('#delete-dialog [value="cancel"]');
+  await page.click('#dialog [value="cancel"]');
   assert.equal(await row(second.sessionId).count(), 1);
   await row(second.sessionId).locator('.session-delete').click();
-  await page.click('#delete-confirm');
+  await page.click('#dialog-confirm');
   await page.waitForSelector('#welcome:not([hidden])');
   assert.equal(await row(second.sessionId).count(), 0);
   const gone = await fetch(`${visitor.baseUrl}/v1/sessions/${second.sessionId}`);

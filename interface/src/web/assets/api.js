@@ -1,4 +1,4 @@
-// The calls of the wire contract that the page uses.
+// The calls of the wire contract that a conversation uses.
 
 const TIMEOUT_MS = 20_000;
 const PAGE = 100;
@@ -14,16 +14,25 @@ export class Problem extends Error {
     this.retryAfter = retryAfter;
   }
 
-  /** Whether the same request may succeed later without any change. */
+  /** Whether the same request may succeed later without any change; what was asked before signing in is asked again after it. */
   get isPassing() {
-    return this.status === 0 || this.status === 408 || this.status === 409 || this.status === 429 || this.status >= 500;
+    return [0, 401, 408, 409, 429].includes(this.status) || this.status >= 500;
   }
 }
 
-async function request(method, path, { body, key } = {}) {
+let signIn = () => {};
+
+/** Calls `ask` whenever the server wants to know first who is there. */
+export function onUnauthorized(ask) {
+  signIn = ask;
+}
+
+/** The JSON that the server answers; throws a `Problem` otherwise. */
+export async function request(method, path, { body, key, version } = {}) {
   const headers = { Accept: 'application/json' };
   if (method !== 'GET') headers['Content-Type'] = 'application/json';
   if (key) headers['Idempotency-Key'] = key;
+  if (version) headers['If-Match'] = `"${version}"`;
   let response;
   let text;
   try {
@@ -45,6 +54,7 @@ async function request(method, path, { body, key } = {}) {
     // A proxy's own error page is not JSON; the status alone speaks then.
   }
   if (response.ok) return value;
+  if (response.status === 401) signIn();
   const seconds = Number(response.headers.get('Retry-After'));
   throw new Problem({
     status: response.status,
@@ -58,8 +68,9 @@ async function request(method, path, { body, key } = {}) {
 const session = (id) => `/v1/sessions/${encodeURIComponent(id)}`;
 const turn = (id) => `/v1/turns/${encodeURIComponent(id)}`;
 
-export function listSessions(cursor) {
-  const query = new URLSearchParams({ limit: '50' });
+export function listSessions({ cursor, text, limit = 50 } = {}) {
+  const query = new URLSearchParams({ limit: String(limit) });
+  if (text) query.set('text', text);
   if (cursor) query.set('cursor', cursor);
   return request('GET', `/v1/sessions?${query}`);
 }
@@ -69,18 +80,20 @@ export const getSession = (id) => request('GET', session(id));
 export const changeSession = (id, body) => request('PATCH', session(id), { body });
 export const deleteSession = (id) => request('DELETE', session(id));
 
-/** The whole history in order; the contract lists at most 100 messages a call. */
+/** The whole history in order, and up to which message it has been consolidated; the contract lists at most 100 messages a call. */
 export async function listMessages(id) {
   const items = [];
   let cursor;
+  let boundary;
   do {
     const query = new URLSearchParams({ limit: String(PAGE) });
     if (cursor) query.set('cursor', cursor);
     const page = await request('GET', `${session(id)}/messages?${query}`);
     items.push(...page.items);
     cursor = page.next_cursor;
+    boundary = page.last_consolidated;
   } while (cursor);
-  return items;
+  return { items, boundary };
 }
 
 export const createTurn = (sessionId, body, key) => request('POST', `${session(sessionId)}/turns`, { body, key });

@@ -3,15 +3,20 @@
 import { changeSession } from './api.js';
 import { Composer } from './composer.js';
 import { Conversation, rememberTurn } from './conversation.js';
+import { confirmed } from './dialog.js';
 import { element } from './dom.js';
 import { bind, currentLanguage, setLanguage, translate } from './i18n.js';
+import { MemoryPanel } from './memory_panel.js';
 import { Outbox } from './outbox.js';
 import { Follower } from './scroll.js';
 import { Sidebar, showTitle } from './sidebar.js';
+import { askWhenWanted, isSignedIn, signOut } from './sign_in.js';
+import { currentTheme, setTheme, showTheme } from './theme.js';
 
 const REOPEN_MS = 2000;
 const NOTICE_MS = 8000;
 const SUGGESTIONS = 3;
+const FLASH_MS = 1600;
 
 const byId = (id) => document.getElementById(id);
 
@@ -58,8 +63,26 @@ const outbox = new Outbox({
 
 const conversation = new Conversation(byId('turns'), outbox, {
   changed: render,
-  finished: refreshSessions,
-  retry: send,
+  finished: () => {
+    refreshSessions();
+    panel.refresh();
+  },
+  resend: (view, message) => send(message, view.id),
+  explain: (view) => panel.explain(view),
+});
+
+const panel = new MemoryPanel({
+  sessionId: () => conversation.sessionId,
+  lastTurn: () => conversation.lastTurn,
+  openSource,
+  failed: notify,
+  erased: () => {
+    notice('erased', undefined, NOTICE_MS);
+    location.hash = '#/';
+    refreshSessions();
+    panel.redraw();
+  },
+  toggled: settle,
 });
 
 const composer = new Composer({
@@ -67,13 +90,15 @@ const composer = new Composer({
   stop: () => conversation.stop().catch(notify),
 });
 
-function send(message) {
+/** `replaces` is the turn whose place the message takes, with all after it. */
+function send(message, replaces) {
   const [after] = conversation.pending.keys();
   const entry = outbox.add({
     sessionId: conversation.sessionId,
     message,
     memory: temporary ? 'off' : undefined,
     after: outbox.items.find((one) => one.key === after),
+    replaces,
   });
   conversation.showEntry(entry);
   follower.follow();
@@ -91,6 +116,7 @@ async function route() {
   sidebar.select(sessionId);
   if (!sessionId) {
     conversation.openNew();
+    panel.refresh({ other: true });
     composer.focus();
     return;
   }
@@ -104,7 +130,8 @@ async function openSession(sessionId) {
     if (conversation.sessionId !== sessionId) return;
     temporary = conversation.session?.memory === 'off';
     hideNotice();
-    follower.follow();
+    panel.refresh({ other: true });
+    if (!showSource()) follower.follow();
     composer.focus();
   } catch (problem) {
     if (conversation.sessionId !== sessionId) return;
@@ -123,6 +150,29 @@ async function openSession(sessionId) {
   }
 }
 
+// --- Where something was said ---
+
+let source;
+
+/** Leads to a message: to its session first, where another is open. */
+function openSource(message) {
+  source = message;
+  if (message.session_id === conversation.sessionId) showSource();
+  else location.hash = `#/s/${message.session_id}`;
+}
+
+/** Whether there was a message to lead to. */
+function showSource() {
+  if (source?.session_id !== conversation.sessionId) return false;
+  const view = conversation.viewOf(source);
+  source = undefined;
+  if (!view) return false;
+  view.scrollIntoView({ block: 'start' });
+  view.classList.add('is-shown');
+  setTimeout(() => view.classList.remove('is-shown'), FLASH_MS);
+  return true;
+}
+
 function render() {
   const { sessionId, session } = conversation;
   const title = byId('title');
@@ -133,6 +183,7 @@ function render() {
   bind(byId('welcome-detail'), temporary ? 'temporary_detail' : 'welcome_detail');
   byId('temporary').setAttribute('aria-pressed', String(temporary));
   byId('temporary-badge').hidden = !temporary;
+  byId('turns').classList.toggle('is-busy', conversation.isBusy);
   composer.showRunning(Boolean(conversation.running));
   composer.showTemporary(temporary);
 }
@@ -170,20 +221,30 @@ function notify(problem) {
   else notice('action_failed', { reason: problem.message }, NOTICE_MS);
 }
 
-// --- Around it: drawer, language, temporary chat, suggestions ---
+// --- Around it: drawer, panel, language, theme, temporary chat, suggestions, signing out ---
 
 const phone = matchMedia('(max-width: 760px)');
 
 function showDrawer(open) {
   document.body.classList.toggle('drawer-open', open);
   byId('open-sidebar').setAttribute('aria-expanded', String(open));
-  byId('sidebar').inert = phone.matches && !open;
-  byId('conversation').inert = phone.matches && open;
+  settle();
 }
 
-function showLanguage() {
+/** What lies under something else can be reached by nobody. */
+function settle() {
+  const drawer = document.body.classList.contains('drawer-open');
+  const covered = panel.isOver;
+  byId('sidebar').inert = covered || (phone.matches && !drawer);
+  byId('conversation').inert = covered || (phone.matches && drawer);
+}
+
+function showChoices() {
   for (const button of document.querySelectorAll('[data-language]')) {
     button.setAttribute('aria-pressed', String(button.dataset.language === currentLanguage()));
+  }
+  for (const button of document.querySelectorAll('[data-theme-choice]')) {
+    button.setAttribute('aria-pressed', String(button.dataset.themeChoice === currentTheme()));
   }
 }
 
@@ -213,9 +274,23 @@ document.addEventListener('keydown', (event) => {
 for (const button of document.querySelectorAll('[data-language]')) {
   button.addEventListener('click', () => {
     setLanguage(button.dataset.language);
-    showLanguage();
+    showChoices();
+    panel.redraw();
   });
 }
+for (const button of document.querySelectorAll('[data-theme-choice]')) {
+  button.addEventListener('click', () => {
+    setTheme(button.dataset.themeChoice);
+    showChoices();
+  });
+}
+
+byId('sign-out').hidden = !isSignedIn();
+byId('sign-out').addEventListener('click', async () => {
+  const unsent = outbox.items.length;
+  if (unsent > 0 && !(await confirmed({ title: 'sign_out_title', detail: ['sign_out_detail', { count: unsent }], action: 'sign_out' }))) return;
+  await signOut().catch(notify);
+});
 
 byId('temporary').addEventListener('click', async () => {
   temporary = !temporary;
@@ -241,8 +316,10 @@ document.addEventListener('visibilitychange', () => {
 });
 window.addEventListener('hashchange', route);
 
+askWhenWanted();
 translate();
-showLanguage();
+showTheme();
+showChoices();
 showDrawer(false);
 refreshSessions();
 await route();
@@ -251,3 +328,4 @@ if (!conversation.sessionId) {
   for (const entry of outbox.items.filter((one) => !one.sessionId)) conversation.showEntry(entry);
 }
 outbox.resume();
+performance.mark('usable');

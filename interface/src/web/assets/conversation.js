@@ -37,6 +37,21 @@ export class Conversation {
     return this.unfinished[0];
   }
 
+  /** The last turn that the server has. */
+  get lastTurn() {
+    return [...this.turns.values()].at(-1);
+  }
+
+  /** Where a message of this session stands on the page. */
+  viewOf({ turn_id: turnId, seq }) {
+    return this.turns.get(turnId)?.root ?? this.imported.find((view) => seq <= view.lastSeq)?.root;
+  }
+
+  /** Whether an answer, or the server's word on a message, is still awaited. */
+  get isBusy() {
+    return this.unfinished.length + this.pending.size > 0;
+  }
+
   get isEmpty() {
     return this.root.childElementCount === 0;
   }
@@ -47,6 +62,7 @@ export class Conversation {
     this.sessionId = undefined;
     this.turns?.forEach((view) => view.dispose());
     this.turns = new Map();
+    this.imported = [];
     this.pending = new Map();
     this.unfinished = [];
     this.stream?.close();
@@ -69,7 +85,7 @@ export class Conversation {
     this.listener.changed();
     // In this order: a turn that ends between the two is then in the messages and still known by its id.
     const session = await getSession(sessionId);
-    const messages = await listMessages(sessionId);
+    const { items: messages } = await listMessages(sessionId);
     if (this.opening !== opening) return;
     this.session = session;
     const active = new Set(remembered(sessionId));
@@ -91,7 +107,12 @@ export class Conversation {
       if (group.answer !== undefined || !group.turnId) {
         view.finish({ status: group.partial ? 'cancelled' : 'completed', text: group.answer }, { quiet: true });
       }
-      if (group.turnId) this.nearby.observe(view.root);
+      if (group.turnId) {
+        this.nearby.observe(view.root);
+      } else {
+        view.lastSeq = group.lastSeq;
+        this.imported.push(view);
+      }
     }
   }
 
@@ -128,10 +149,14 @@ export class Conversation {
   }
 
   #addView({ id, message }) {
-    const view = new TurnView({ id, message, actions: { retry: (text) => this.listener.retry(text) } });
+    const view = new TurnView({ id, message, actions: this.#actions() });
     if (id) this.turns.set(id, view);
     this.root.append(view.root);
     return view;
+  }
+
+  #actions() {
+    return { resend: (view, message) => this.listener.resend(view, message), explain: (view) => this.listener.explain(view) };
   }
 
   async #fetchDetails(seen) {
@@ -154,11 +179,12 @@ export class Conversation {
     if (!view) {
       view = new TurnView({
         message: entry.message,
-        actions: { retry: (text) => this.listener.retry(text), sendNow: () => this.#sendNow(entry), discard: () => this.#discard(entry) },
+        actions: { ...this.#actions(), sendNow: () => this.#sendNow(entry), discard: () => this.#discard(entry) },
       });
       this.pending.set(entry.key, view);
     }
     this.root.append(view.root);
+    for (const root of this.#replacedBy(entry)) root.hidden = true;
     view.showPending(entry);
     this.listener.changed();
   }
@@ -174,9 +200,28 @@ export class Conversation {
 
   #discard(entry) {
     this.outbox.discard(entry);
+    for (const root of this.#replacedBy(entry)) root.hidden = false;
     this.pending.get(entry.key)?.root.remove();
     this.pending.delete(entry.key);
     this.listener.changed();
+  }
+
+  /** The views of the turn that `entry` replaces and of all after it. */
+  #replacedBy(entry) {
+    const views = [...this.root.children];
+    const first = views.indexOf(this.turns.get(entry.replaces)?.root);
+    if (first < 0) return [];
+    const waiting = new Set([...this.pending.values()].map((view) => view.root));
+    return views.slice(first).filter((root) => !waiting.has(root));
+  }
+
+  #dropReplaced(entry) {
+    for (const root of this.#replacedBy(entry)) {
+      this.turns.get(root.dataset.turnId)?.dispose();
+      this.turns.delete(root.dataset.turnId);
+      this.nearby.unobserve(root);
+      root.remove();
+    }
   }
 
   /** The new session that `entry` has made becomes the open one. */
@@ -190,6 +235,7 @@ export class Conversation {
   accept(entry, turn) {
     const view = this.pending.get(entry.key);
     if (!view) return;
+    this.#dropReplaced(entry);
     this.pending.delete(entry.key);
     if (this.turns.has(turn.turn_id)) {
       view.root.remove();

@@ -17,10 +17,10 @@ export function element(tag, { className, ...attributes } = {}, ...children) {
   return node;
 }
 
-/** A decorative icon of the page's sprite. */
-export function icon(name) {
+/** A decorative icon of the page's sprite; one that is not square fills the room it gets. */
+export function icon(name, { square = true } = {}) {
   const svg = document.createElementNS(SVG, 'svg');
-  svg.setAttribute('viewBox', '0 0 24 24');
+  if (square) svg.setAttribute('viewBox', '0 0 24 24');
   svg.setAttribute('aria-hidden', 'true');
   const use = document.createElementNS(SVG, 'use');
   use.setAttribute('href', `/assets/icons.svg#${name}`);

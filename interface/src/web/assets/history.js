@@ -1,7 +1,7 @@
 // Groups a session's stored messages into turns.
 
 /**
- * One group per turn, in order: `{ turnId?, question?, name?, answer?, partial, calls }`. Imported messages have no turn: a user
+ * One group per turn, in order: `{ turnId?, question?, name?, answer?, partial, calls, lastSeq }`. Imported messages have no turn: a user
  * message opens a group, what follows belongs to it.
  */
 export function turnsOf(messages) {
@@ -10,6 +10,7 @@ export function turnsOf(messages) {
   for (const message of messages) {
     const group = groupOf(message, groups, byTurn);
     if (!group) continue;
+    group.lastSeq = message.seq;
     if (message.role === 'user') {
       group.question = message.content;
       group.name = message.name;

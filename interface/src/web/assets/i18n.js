@@ -21,6 +21,12 @@ function preferred() {
 
 export const currentLanguage = () => language;
 
+/** For dates and numbers. A browser that speaks the language knows better which country's. */
+export function locale() {
+  const tags = navigator.languages ?? [navigator.language];
+  return tags.find((tag) => tag.toLowerCase().split('-', 1)[0] === language) ?? language;
+}
+
 /** The text of `key`; unknown keys show as they are, which a test of the page notices. */
 export function text(key, parameters = {}) {
   const entry = STRINGS[language][key] ?? STRINGS.en[key] ?? key;

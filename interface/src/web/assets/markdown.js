@@ -9,7 +9,11 @@ const INLINE = new RegExp(
   [
     /(?<ticks>`+)(?<code>[^`]|[^`][\s\S]{0,2000}?[^`])\k<ticks>(?!`)/,
     /\*\*(?=\S)(?<bold>[\s\S]{0,2000}?\S)\*\*/,
-    /\[(?<label>[^[\]\n]{1,1000})\]\((?<target>[^\s()<>]+(?:\([^\s()<>]*\)[^\s()<>]*)*)(?:\s+"[^"\n]*")?\)/,
+    /(?<![*\w])\*(?=[^\s*])(?<stressed>[^*\n]{0,1000}?[^\s*])\*(?![*\w])/,
+    /(?<![_\w])_(?=[^\s_])(?<emphasis>[^_\n]{0,1000}?[^\s_])_(?![_\w])/,
+    /~~(?=\S)(?<struck>[^~\n]{0,1000}?\S)~~/,
+    // An image is never loaded: whoever sent it would learn who reads it, and when. Its address is shown as a link.
+    /!?\[(?<label>[^[\]\n]{1,1000})\]\((?<target>[^\s()<>]+(?:\([^\s()<>]*\)[^\s()<>]*)*)(?:\s+"[^"\n]*")?\)/,
     /(?<bare>\bhttps?:\/\/[^\s<>"'`，。；：！？（）【】「」]+)/,
   ]
     .map((part) => part.source)
@@ -26,6 +30,7 @@ export class MarkdownView {
 
   show(text) {
     const blocks = blocksOf(text);
+    rank(blocks);
     let same = 0;
     while (same < blocks.length && same < this.drawn.length && equal(blocks[same], this.drawn[same])) same += 1;
     while (this.root.childNodes.length > same) this.root.lastChild.remove();
@@ -34,18 +39,36 @@ export class MarkdownView {
   }
 }
 
-const equal = (one, other) => one.kind === other.kind && one.source === other.source;
+const equal = (one, other) => one.kind === other.kind && one.source === other.source && one.rank === other.rank;
+
+/** The level above an answer's first: the question's. */
+const QUESTION_RANK = 2;
+const LOWEST_RANK = 6;
+
+/** Headings descend by one at a time, whatever a model writes: readers who jump from heading to heading miss none. */
+function rank(blocks) {
+  let above = QUESTION_RANK;
+  for (const block of blocks) {
+    if (block.kind !== 'heading') continue;
+    block.rank = Math.min(QUESTION_RANK + block.level, above + 1, LOWEST_RANK);
+    above = block.rank;
+  }
+}
 
 function draw(block) {
   switch (block.kind) {
     case 'code':
       return codeBlock(block);
     case 'heading':
-      return element(`h${Math.min(block.level + 2, 6)}`, {}, ...inline(block.text));
+      return element(`h${block.rank ?? QUESTION_RANK + 1}`, {}, ...inline(block.text));
     case 'list':
       return listBlock(block);
     case 'table':
       return tableBlock(block);
+    case 'quote':
+      return element('blockquote', {}, ...block.blocks.map(draw));
+    case 'rule':
+      return element('hr');
     default:
       return element('p', {}, ...inline(block.text));
   }
@@ -88,9 +111,11 @@ function inline(text) {
 }
 
 function span(match) {
-  const { code, bold, label, target, bare } = match.groups;
+  const { code, bold, stressed, emphasis, struck, label, target, bare } = match.groups;
   if (code !== undefined) return [element('code', {}, code)];
   if (bold !== undefined) return [element('strong', {}, ...inline(bold))];
+  if (stressed !== undefined || emphasis !== undefined) return [element('em', {}, ...inline(stressed ?? emphasis))];
+  if (struck !== undefined) return [element('del', {}, ...inline(struck))];
   if (bare !== undefined) {
     const url = bare.replace(/[.,;:!?)\]*]+$/, '');
     return [link(url, url) ?? url, bare.slice(url.length)];

@@ -1,11 +1,13 @@
 // The block structure of the small Markdown subset that answers are shown in: paragraphs, headings, fenced code,
-// lists, tables. Pure functions over strings. Every block keeps its source, so that a growing text can be compared
+// lists, tables, quotes, rules. Pure functions over strings. Every block keeps its source, so that a growing text can be compared
 // block by block and only what changed is drawn again.
 
 const FENCE = /^( {0,3})(`{3,}|~{3,})[ \t]*([^`]*)$/;
 const HEADING = /^ {0,3}(#{1,6})[ \t]+(\S.*)$/;
 const ITEM = /^( {0,3})([-*+]|\d{1,9}[.)])([ \t]+)(?=\S)(.*)$/;
-/** Lists nest no deeper than this; what a hostile text nests further stays text. */
+const QUOTE = /^ {0,3}> ?(.*)$/;
+const RULE = /^ {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$/;
+/** Lists and quotes nest no deeper than this; what a hostile text nests further stays text. */
 const DEPTH = 8;
 const DELIMITER_CELL = /^\s*:?-+:?\s*$/;
 
@@ -24,7 +26,7 @@ function parse(lines, depth) {
       at += 1;
       continue;
     }
-    const block = fence(lines, at) ?? heading(lines, at) ?? table(lines, at) ?? list(lines, at, depth) ?? paragraph(lines, at);
+    const block = fence(lines, at) ?? heading(lines, at) ?? rule(lines, at) ?? quote(lines, at, depth) ?? table(lines, at) ?? list(lines, at, depth) ?? paragraph(lines, at);
     block.source = lines.slice(at, block.end).join('\n');
     blocks.push(block);
     at = block.end;
@@ -49,6 +51,21 @@ function fence(lines, at) {
 function heading(lines, at) {
   const match = HEADING.exec(lines[at]);
   return match && { kind: 'heading', level: match[1].length, text: match[2].trimEnd().replace(/[ \t]#+$/, ''), end: at + 1 };
+}
+
+function rule(lines, at) {
+  return RULE.test(lines[at]) ? { kind: 'rule', end: at + 1 } : null;
+}
+
+function quote(lines, at, depth) {
+  if (depth >= DEPTH || !QUOTE.test(lines[at])) return null;
+  const quoted = [];
+  let end = at;
+  for (let match = QUOTE.exec(lines[end]); match; match = end < lines.length && QUOTE.exec(lines[end])) {
+    quoted.push(match[1]);
+    end += 1;
+  }
+  return { kind: 'quote', blocks: parse(quoted, depth + 1), end };
 }
 
 /** The cells of a table's row; `\|` is a bar inside a cell. */
@@ -117,7 +134,7 @@ function list(lines, at, depth) {
 }
 
 function startsBlock(lines, at) {
-  return FENCE.test(lines[at]) || HEADING.test(lines[at]) || ITEM.test(lines[at]) || table(lines, at) !== null;
+  return FENCE.test(lines[at]) || HEADING.test(lines[at]) || RULE.test(lines[at]) || QUOTE.test(lines[at]) || ITEM.test(lines[at]) || table(lines, at) !== null;
 }
 
 function paragraph(lines, at) {

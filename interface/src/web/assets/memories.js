@@ -1,17 +1,10 @@
 // The memories that a turn recalled, as chips above its answer.
 
 import { element } from './dom.js';
-import { bind, hasText } from './i18n.js';
+import { bind } from './i18n.js';
+import { word } from './words.js';
 
 const SHOWN = 4;
-
-/** A known word of the contract in the reader's language; a newer one shows as it is. */
-function word(node, prefix, value) {
-  const key = `${prefix}_${value}`;
-  if (hasText(key)) bind(node, key);
-  else node.textContent = value;
-  return node;
-}
 
 function chip(memory) {
   const scope = word(element('span', { className: 'memory-scope' }), 'scope', memory.scope);
@@ -32,8 +25,8 @@ function chip(memory) {
   return button;
 }
 
-/** Shows `memories` in `root`; the first few at once, the rest on demand. */
-export function showMemories(root, memories) {
+/** Shows `memories` in `root`; the first few at once, the rest on demand. `explain()` is asked why it was these. */
+export function showMemories(root, memories, explain) {
   root.replaceChildren();
   root.hidden = memories.length === 0;
   if (root.hidden) return;
@@ -41,7 +34,10 @@ export function showMemories(root, memories) {
   const isProfile = (memory) => memory.via === 'profile';
   const chips = [...memories.filter(isProfile), ...memories.filter((memory) => !isProfile(memory))].map(chip);
   const list = element('div', { className: 'memory-list' }, ...chips);
-  root.append(bind(element('span', { className: 'memories-title' }), 'recalled', { count: memories.length }), list);
+  const why = bind(element('button', { type: 'button', className: 'text-button why' }), 'why');
+  why.addEventListener('click', explain);
+  const title = bind(element('span', {}), 'recalled', { count: memories.length });
+  root.append(element('div', { className: 'memories-title' }, title, why), list);
   const rest = chips.slice(SHOWN);
   if (rest.length === 0) return;
   for (const one of rest) one.hidden = true;

@@ -31,12 +31,15 @@ export class Outbox {
     }
   }
 
-  /** Without `sessionId` the message opens a session, or joins the one that the entry `after` is about to open. */
-  add({ sessionId, message, memory, after }) {
-    const entry = { key: crypto.randomUUID(), sessionId, message, memory, created: Date.now() };
+  /**
+   * Without `sessionId` the message opens a session, or joins the one that the entry `after` is about to open. `replaces` is the turn
+   * whose place it takes.
+   */
+  add({ sessionId, message, memory, after, replaces }) {
+    const entry = { key: newKey(), sessionId, message, memory, replaces, created: Date.now() };
     if (!sessionId) {
       const body = { title: titleOf(message), memory, channel: 'web' };
-      entry.newSession = after?.newSession ?? { key: crypto.randomUUID(), body };
+      entry.newSession = after?.newSession ?? { key: newKey(), body };
     }
     this.items.push(entry);
     persist(entry);
@@ -92,7 +95,7 @@ export class Outbox {
 
   async #send(entry) {
     if (!entry.sessionId) await this.#openSession(entry);
-    const body = { message: entry.message, memory: entry.memory };
+    const body = { message: entry.message, memory: entry.memory, replaces: entry.replaces };
     const turn = await createTurn(entry.sessionId, body, entry.key);
     this.discard(entry);
     this.listener.onAccepted(entry, turn);
@@ -136,6 +139,11 @@ function stored() {
     return [];
   }
   return entries.filter((entry) => entry?.key && entry.message).sort((a, b) => a.created - b.created);
+}
+
+/** Random and unique; `crypto.randomUUID` is kept from pages that came without TLS from another machine. */
+function newKey() {
+  return crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
 const persist = (entry) => write(PREFIX + entry.key, entry);

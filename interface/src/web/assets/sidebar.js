@@ -1,9 +1,13 @@
-// The list of sessions: open, rename, delete.
+// The list of sessions: search, open, rename, delete.
 
 import { changeSession, deleteSession, listSessions } from './api.js';
 import { isComposing } from './composer.js';
+import { confirmed } from './dialog.js';
 import { announce, element, icon } from './dom.js';
 import { bind, bindAttribute, text } from './i18n.js';
+
+/** Between the last key in the search box and the search. */
+const SEARCH_AFTER_MS = 200;
 
 export class Sidebar {
   /** `listener.renamed(session)`, `listener.deleted(sessionId)`, `listener.failed(problem)`. */
@@ -12,15 +16,42 @@ export class Sidebar {
     this.list = document.getElementById('session-list');
     this.note = document.getElementById('sidebar-note');
     this.more = document.getElementById('more-sessions');
-    this.dialog = document.getElementById('delete-dialog');
+    this.search = document.getElementById('session-search');
     this.rows = new Map();
+    this.search.addEventListener('input', () => this.#searchSoon());
+    this.search.addEventListener('keydown', (event) => {
+      if (event.key !== 'Escape' || this.search.value === '' || isComposing(event)) return;
+      event.preventDefault();
+      this.search.value = '';
+      this.#searchSoon();
+    });
     this.more.addEventListener('click', () => this.#loadMore());
-    bind(this.note, 'no_sessions');
   }
 
-  /** Reads the newest sessions again, keeping older pages that are shown already. */
+  get #text() {
+    return this.search.value.trim();
+  }
+
+  #searchSoon() {
+    clearTimeout(this.searchTimer);
+    this.searchTimer = setTimeout(async () => {
+      this.cursor = undefined;
+      for (const id of this.rows.keys()) this.remove(id);
+      try {
+        await this.refresh();
+        this.select(this.selected);
+      } catch (problem) {
+        this.listener.failed(problem);
+      }
+    }, SEARCH_AFTER_MS);
+  }
+
+  /** Reads the newest sessions again (of those that are searched for), keeping older pages that are shown already. */
   async refresh() {
-    const page = await listSessions();
+    const searched = this.#text;
+    const page = await listSessions({ text: searched });
+    // Another search has begun meanwhile, and brings its own.
+    if (searched !== this.#text) return;
     const fresh = new Set(page.items.map((session) => session.id));
     if (!page.next_cursor) {
       for (const id of this.rows.keys()) if (!fresh.has(id)) this.remove(id);
@@ -40,7 +71,7 @@ export class Sidebar {
 
   async #loadMore() {
     try {
-      const page = await listSessions(this.cursor);
+      const page = await listSessions({ cursor: this.cursor, text: this.#text });
       this.cursor = page.next_cursor;
       for (const session of page.items) {
         if (!this.rows.has(session.id)) this.list.append(this.#update(session).item);
@@ -52,6 +83,7 @@ export class Sidebar {
   }
 
   #settle() {
+    bind(this.note, this.#text ? 'no_session_found' : 'no_sessions');
     this.note.hidden = this.rows.size > 0;
     this.more.hidden = !this.cursor;
   }
@@ -81,6 +113,7 @@ export class Sidebar {
   }
 
   select(id) {
+    this.selected = id;
     for (const [other, row] of this.rows) {
       if (other === id) row.link.setAttribute('aria-current', 'page');
       else row.link.removeAttribute('aria-current');
@@ -144,32 +177,24 @@ export class Sidebar {
     input.addEventListener('blur', () => close(true));
   }
 
-  #delete(row) {
+  async #delete(row) {
     const id = row.session.id;
-    showTitle(document.getElementById('delete-subject'), row.session.title);
-    this.dialog.returnValue = '';
-    this.dialog.addEventListener(
-      'close',
-      async () => {
-        if (this.dialog.returnValue !== 'delete') return;
-        const neighbour = row.item.nextElementSibling ?? row.item.previousElementSibling;
-        try {
-          await deleteSession(id);
-        } catch (problem) {
-          // Gone already is what was wanted.
-          if (problem.status !== 404) {
-            this.listener.failed(problem);
-            return;
-          }
-        }
-        this.remove(id);
-        announce(text('deleted'));
-        (neighbour?.querySelector('a') ?? document.getElementById('new-session')).focus();
-        this.listener.deleted(id);
-      },
-      { once: true },
-    );
-    this.dialog.showModal();
+    const subject = row.session.title || text('untitled');
+    if (!(await confirmed({ title: 'delete_title', detail: 'delete_detail', action: 'delete', subject }))) return;
+    const neighbour = row.item.nextElementSibling ?? row.item.previousElementSibling;
+    try {
+      await deleteSession(id);
+    } catch (problem) {
+      // Gone already is what was wanted.
+      if (problem.status !== 404) {
+        this.listener.failed(problem);
+        return;
+      }
+    }
+    this.remove(id);
+    announce(text('deleted'));
+    (neighbour?.querySelector('a') ?? document.getElementById('new-session')).focus();
+    this.listener.deleted(id);
   }
 }
 

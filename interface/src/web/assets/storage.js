@@ -29,3 +29,14 @@ export function remove(key) {
     // Nothing is stored where storage is refused.
   }
 }
+
+/** Removes everything whose key begins with one of `prefixes`. */
+export function removeAll(prefixes) {
+  const has = (key) => prefixes.some((prefix) => key.startsWith(prefix));
+  for (const key of [...fallback.keys()].filter(has)) fallback.delete(key);
+  try {
+    for (const key of Object.keys(localStorage).filter(has)) localStorage.removeItem(key);
+  } catch {
+    // Nothing is stored where storage is refused.
+  }
+}

@@ -1,6 +1,7 @@
 // Follows one turn from any position to its end: EventSource while it works, the stored turn when it does not.
 
 import { eventsOf, getTurn, isTerminal } from './api.js';
+import { takeSlot } from './stream_slots.js';
 
 const OPEN_WITHIN_MS = 3000;
 const POLL_MS = 2000;
@@ -30,15 +31,34 @@ export class TurnStream {
 
   close() {
     this.closed = true;
-    this.source?.close();
+    this.#drop();
     clearTimeout(this.reopenTimer);
     clearTimeout(this.pollTimer);
     document.removeEventListener('visibilitychange', this.wake);
     window.removeEventListener('online', this.wake);
   }
 
-  #open() {
+  /** Ends the connection, and lets another tab have its place. */
+  #drop() {
+    this.source?.close();
+    this.release?.();
+    this.release = undefined;
+  }
+
+  async #open() {
     if (this.closed) return;
+    const release = await takeSlot();
+    if (this.closed) {
+      release?.();
+      return;
+    }
+    if (!release) {
+      await this.#poll();
+      if (!this.closed) this.reopenTimer = setTimeout(() => this.#open(), POLL_MS);
+      return;
+    }
+    this.#drop();
+    this.release = release;
     const url = eventsOf(this.turnId) + (this.lastSeq > 0 ? `?after=${this.lastSeq}` : '');
     const source = new EventSource(url);
     this.source = source;
@@ -67,6 +87,7 @@ export class TurnStream {
 
   async #reopen() {
     clearTimeout(this.pollTimer);
+    this.#drop();
     // The usual reason for a refusal is that the turn is over (204), which its stored form tells at once.
     await this.#poll();
     if (this.closed) return;

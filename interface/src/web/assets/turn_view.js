@@ -5,12 +5,13 @@ import { announce, copyText, element, icon } from './dom.js';
 import { bind, bindAttribute, text as textOf, unbind } from './i18n.js';
 import { MarkdownView } from './markdown.js';
 import { showMemories } from './memories.js';
+import { editQuestion } from './question_editor.js';
 
 /** After this long without a word people begin to doubt; the status then says that the answer is safe. */
 const LONG_THOUGHT_S = 20;
 
 export class TurnView {
-  /** `actions.retry(message)`, `actions.sendNow()` and `actions.discard()` answer the buttons. */
+  /** `actions.resend(view, message)`, `actions.explain(view)`, `actions.sendNow()` and `actions.discard()` answer the buttons. */
   constructor({ id, message, actions }) {
     this.actions = actions;
     this.message = message;
@@ -23,7 +24,9 @@ export class TurnView {
 
   #build() {
     this.question = element('p', { className: 'question-text' });
-    const you = bind(element('span', { className: 'hidden-text' }), 'you');
+    this.edit = bindAttribute(bindAttribute(element('button', { type: 'button', className: 'icon-button edit' }, icon('rename')), 'aria-label', 'edit_question'), 'title', 'edit_question');
+    this.edit.addEventListener('click', () => editQuestion(this.question.parentElement, this.message, (text) => this.actions.resend(this, text)));
+    const you = bind(element('h2', { className: 'hidden-text' }), 'you');
     this.memories = element('div', { className: 'memories', hidden: true });
     this.toolList = element('ul', { className: 'tools', hidden: true });
     this.answer = element('div', { className: 'answer' });
@@ -31,17 +34,17 @@ export class TurnView {
     this.trouble = element('p', { className: 'trouble', hidden: true });
     this.status = element('span', { className: 'status' });
     this.copy = button('copy', 'copy', () => copyText(this.text, this.copy.lastChild));
-    this.again = button('retry', 'retry', () => this.actions.retry(this.message));
+    this.again = button('retry', 'retry', () => this.actions.resend(this, this.message));
     this.sendNow = button('retry', 'send_again', () => this.actions.sendNow());
     this.discard = button('close', 'discard', () => this.actions.discard());
     this.foot = element('div', { className: 'turn-foot' }, this.status, this.copy, this.again, this.sendNow, this.discard);
     this.root = element(
       'article',
       { className: 'turn' },
-      element('div', { className: 'question' }, you, this.question),
+      element('div', { className: 'question-place' }, element('div', { className: 'question' }, you, this.edit, this.question)),
       element('div', { className: 'reply' }, this.memories, this.toolList, this.answer, this.trouble, this.foot),
     );
-    for (const one of [this.copy, this.again, this.sendNow, this.discard]) one.hidden = true;
+    for (const one of [this.edit, this.copy, this.again, this.sendNow, this.discard]) one.hidden = true;
   }
 
   identify(id) {
@@ -109,7 +112,8 @@ export class TurnView {
   }
 
   recall(memories) {
-    showMemories(this.memories, memories ?? []);
+    this.recalled = memories ?? [];
+    showMemories(this.memories, this.recalled, () => this.actions.explain(this));
   }
 
   tool({ call_id: id, name, state, summary, took_ms: took }) {
@@ -163,7 +167,7 @@ export class TurnView {
     unbind(this.status);
     this.status.textContent = '';
     this.copy.hidden = this.text === '';
-    this.again.hidden = status === 'completed' || !this.message;
+    this.again.hidden = this.edit.hidden = !this.id || !this.message;
     this.trouble.hidden = true;
     if (status === 'completed') {
       if (reason === 'length') bind(this.status, 'cut_off');
@@ -187,7 +191,7 @@ export class TurnView {
   }
 
   #clearPending() {
-    this.sendNow.hidden = this.discard.hidden = this.trouble.hidden = true;
+    this.edit.hidden = this.sendNow.hidden = this.discard.hidden = this.trouble.hidden = true;
   }
 
   #setState(state) {
