@@ -117,6 +117,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         "strings_zh.js",
         "style.css",
         "theme.js",
+        "theme_first.js",
         "timeline.css",
         "timeline.js",
         "turn_stream.js",

@@ -136,7 +136,7 @@ async function openSession(sessionId) {
   } catch (problem) {
     if (conversation.sessionId !== sessionId) return;
     if (problem.isPassing) {
-      notice('unreachable');
+      if (problem.status !== 401) notice('unreachable');
       reopenTimer = setTimeout(() => openSession(sessionId), REOPEN_MS);
       return;
     }
@@ -148,6 +148,13 @@ async function openSession(sessionId) {
     if (conversation.session || !conversation.sessionId) byId('loading').hidden = true;
     render();
   }
+}
+
+/** Shows what was said elsewhere meanwhile, but takes nothing away from whoever is editing. */
+async function catchUp() {
+  const { sessionId } = conversation;
+  const behind = await conversation.isBehind();
+  if (behind && sessionId === conversation.sessionId && !document.querySelector('.question-form')) await openSession(sessionId);
 }
 
 // --- Where something was said ---
@@ -194,7 +201,7 @@ async function refreshSessions() {
     sidebar.select(conversation.sessionId);
   } catch (problem) {
     if (problem.isPassing) {
-      notice('unreachable', undefined, NOTICE_MS);
+      if (problem.status !== 401) notice('unreachable', undefined, NOTICE_MS);
       setTimeout(refreshSessions, NOTICE_MS);
     } else {
       notify(problem);
@@ -217,6 +224,7 @@ function hideNotice() {
 }
 
 function notify(problem) {
+  if (problem.status === 401) return;
   if (problem.status === 0) notice('unreachable', undefined, NOTICE_MS);
   else notice('action_failed', { reason: problem.message }, NOTICE_MS);
 }
@@ -312,7 +320,10 @@ for (let number = 1; number <= SUGGESTIONS; number += 1) {
 }
 
 document.addEventListener('visibilitychange', () => {
-  if (document.visibilityState === 'visible') refreshSessions();
+  if (document.visibilityState === 'visible') {
+    refreshSessions();
+    catchUp();
+  }
 });
 window.addEventListener('hashchange', route);
 

@@ -172,6 +172,15 @@ export class Conversation {
     }
   }
 
+  /** Whether something was said here elsewhere, on another device for example. Never while this page itself waits for something. */
+  async isBehind() {
+    const { opening, session } = this;
+    if (!session || this.isBusy) return false;
+    const now = await getSession(session.id).catch(() => null);
+    if (!now || this.opening !== opening || this.isBusy) return false;
+    return now.message_count !== this.session.message_count || Boolean(now.active_turn_id);
+  }
+
   // --- Messages on their way ---
 
   showEntry(entry) {

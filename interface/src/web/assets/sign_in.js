@@ -11,6 +11,7 @@ const DEFAULT_USER = 'default';
 const dialog = document.getElementById('sign-in');
 const form = document.getElementById('sign-in-form');
 const key = document.getElementById('sign-in-key');
+const user = document.getElementById('sign-in-user');
 const problem = document.getElementById('sign-in-problem');
 const submit = document.getElementById('sign-in-submit');
 
@@ -33,7 +34,7 @@ export function askWhenWanted() {
     problem.hidden = true;
     submit.disabled = true;
     try {
-      const answer = await request('POST', '/v1/login', { body: { key: key.value.trim() } });
+      const answer = await request('POST', '/v1/login', { body: { key: key.value.trim(), user: user.value.trim() || undefined } });
       write(SIGNED_IN, { user: answer?.user });
       location.reload();
     } catch (refusal) {

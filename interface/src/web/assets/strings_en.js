@@ -94,6 +94,7 @@ export const en = {
   sign_in_detail: 'This server asks who you are. Your key stays in this browser, where no script can read it.',
   sign_in_refused: 'This key is not accepted.',
   api_key: 'API key',
+  sign_in_user: 'User, where the key is for several',
   sign_out: 'Sign out',
   sign_out_title: 'Sign out?',
   sign_out_detail: ({ count }) => (count === 1 ? 'One message has not been sent yet and will be lost.' : `${count} messages have not been sent yet and will be lost.`),

@@ -94,6 +94,7 @@ export const zh = {
   sign_in_detail: '此服务器需要知道您是谁。您的密钥只保存在本浏览器中，任何脚本都无法读取。',
   sign_in_refused: '此密钥不被接受。',
   api_key: 'API 密钥',
+  sign_in_user: '用户（密钥供多人使用时）',
   sign_out: '退出登录',
   sign_out_title: '退出登录？',
   sign_out_detail: ({ count }) => `还有 ${count} 条消息尚未发送，将会丢失。`,
