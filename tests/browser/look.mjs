@@ -49,8 +49,12 @@ async function desk(page) {
   await untilTurn(page, ['completed']);
   await page.evaluate(() => {
     window.shift = 0;
+    window.moved = [];
     new PerformanceObserver((list) => {
-      for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value;
+      for (const entry of list.getEntries().filter((one) => !one.hadRecentInput)) {
+        window.shift += entry.value;
+        for (const { node } of entry.sources) if (node?.closest) window.moved.push(node.className || node.localName);
+      }
     }).observe({ type: 'layout-shift' });
   });
   await send(page, LONG);
@@ -67,8 +71,12 @@ async function desk(page) {
   await page.click('#to-latest');
   assert.ok((await distance(page)) <= 2);
   assert.equal(await lastTurn(page).locator('.question-text').innerText(), 'a second question, queued meanwhile');
-  const shift = await page.evaluate(() => window.shift);
+  const [shift, moved] = await page.evaluate(() => [window.shift, window.moved]);
+  console.log(`layout shift while answers were written: ${shift.toFixed(4)}`);
   assert.ok(shift < 0.1, `the layout shifted by ${shift} while the answer was written`);
+  // What stands below a growing text moves down; nothing else moves.
+  const others = moved.filter((name) => !/^(turn|turn-foot)$/.test(name));
+  assert.deepEqual(others, [], 'something moved that was being read');
   await fits(page);
 }
 

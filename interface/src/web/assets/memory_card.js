@@ -9,6 +9,9 @@ import { showHistory } from './memory_history.js';
 import { choice, KINDS, SCOPES, timeOf, word } from './words.js';
 
 const IMPORTANCES = [1, 2, 3, 4, 5];
+/** A text that is longer is cut until it is asked for. */
+const LONG = 320;
+const MANY_LINES = 6;
 
 export class MemoryCard {
   /** `listener.forgotten(id)` when it is gone; `listener.openSource(source)` to show where it was said. */
@@ -26,7 +29,21 @@ export class MemoryCard {
     this.memory = memory;
     this.root.dataset.memoryId = memory.id;
     this.root.dataset.state = memory.state;
-    this.body.replaceChildren(element('p', { className: 'card-content', dir: 'auto' }, memory.content), element('div', { className: 'card-foot' }, this.#facts(), this.#actions()));
+    this.body.replaceChildren(this.#content(), element('div', { className: 'card-foot' }, this.#facts(), this.#actions()));
+  }
+
+  #content() {
+    const { content } = this.memory;
+    const node = element('p', { className: 'card-content', dir: 'auto' }, content);
+    if (content.length <= LONG && content.split('\n').length <= MANY_LINES) return node;
+    node.classList.add('is-cut');
+    const more = bind(element('button', { type: 'button', className: 'text-button', 'aria-expanded': 'false' }), 'show_all');
+    more.addEventListener('click', () => {
+      const cut = node.classList.toggle('is-cut');
+      more.setAttribute('aria-expanded', String(!cut));
+      bind(more, cut ? 'show_all' : 'show_less');
+    });
+    return element('div', {}, node, more);
   }
 
   /** Something more about it, between its text and its buttons. */

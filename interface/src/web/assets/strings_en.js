@@ -91,7 +91,7 @@ export const en = {
 
   sign_in: 'Sign in',
   sign_in_title: 'Sign in to Tidemark',
-  sign_in_detail: 'This server asks who you are. Your key stays in this browser, where no script can read it.',
+  sign_in_detail: 'This server asks who you are. Your key is traded for a cookie that no script can read, and is not kept.',
   sign_in_refused: 'This key is not accepted.',
   api_key: 'API key',
   sign_in_user: 'User, where the key is for several',
@@ -147,6 +147,8 @@ export const en = {
   unpin: 'Unpin',
   pinned: 'Pinned',
   unpinned: 'Not pinned',
+  show_all: 'Show all',
+  show_less: 'Show less',
   confirm: 'Confirm',
   bring_back: 'Bring back',
   edit_memory: 'Edit',

@@ -91,7 +91,7 @@ export const zh = {
 
   sign_in: '登录',
   sign_in_title: '登录 Tidemark',
-  sign_in_detail: '此服务器需要知道您是谁。您的密钥只保存在本浏览器中，任何脚本都无法读取。',
+  sign_in_detail: '此服务器需要知道您是谁。您的密钥会换成任何脚本都无法读取的 Cookie，密钥本身不会保存。',
   sign_in_refused: '此密钥不被接受。',
   api_key: 'API 密钥',
   sign_in_user: '用户（密钥供多人使用时）',
@@ -147,6 +147,8 @@ export const zh = {
   unpin: '取消固定',
   pinned: '已固定',
   unpinned: '未固定',
+  show_all: '显示全部',
+  show_less: '收起',
   confirm: '确认',
   bring_back: '恢复',
   edit_memory: '编辑',
