@@ -165,4 +165,14 @@ mod tests {
                 .all(|asset| asset.content_type != "application/octet-stream")
         );
     }
+
+    #[test]
+    fn no_module_waits_until_another_names_it() {
+        let index = std::str::from_utf8(&INDEX.plain.bytes).unwrap();
+        let modules = ASSETS.iter().map(|asset| asset.name);
+        for name in modules.filter(|name| name.ends_with(".js")) {
+            let told = index.contains(&format!("\"/assets/{name}\""));
+            assert!(told, "index.html does not name {name}");
+        }
+    }
 }
