@@ -15,6 +15,7 @@ await test('who comes back to a device sees what was said on another', async (vi
 
   // Back at the desk while the answer is being written: it goes on there.
   await comeBack(desk);
+  await desk.waitForSelector('.turn:nth-child(2)[data-status="running"]');
   await untilWords(desk, 3);
   assert.equal(await desk.locator('.turn').count(), 2);
   await untilTurn(desk, ['completed']);

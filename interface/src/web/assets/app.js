@@ -124,15 +124,16 @@ async function route() {
 }
 
 async function openSession(sessionId) {
-  byId('loading').hidden = false;
+  const again = sessionId === conversation.sessionId && !conversation.isEmpty;
+  byId('loading').hidden = again;
   try {
     await conversation.open(sessionId);
     if (conversation.sessionId !== sessionId) return;
     temporary = conversation.session?.memory === 'off';
     hideNotice();
     panel.refresh({ other: true });
-    if (!showSource()) follower.follow();
-    composer.focus();
+    if (!showSource() && !again) follower.follow();
+    if (!again) composer.focus();
   } catch (problem) {
     if (conversation.sessionId !== sessionId) return;
     if (problem.isPassing) {

@@ -77,16 +77,23 @@ export class Conversation {
     this.listener.changed();
   }
 
-  /** Throws the problem when the session cannot be read. */
+  /** Throws the problem when the session cannot be read. What is shown of the same session stays until then. */
   async open(sessionId) {
-    this.#clear();
+    const again = this.sessionId === sessionId;
+    if (!again) this.#clear();
     this.sessionId = sessionId;
-    const opening = this.opening;
+    const opening = Symbol('opening');
+    this.opening = opening;
     this.listener.changed();
     // In this order: a turn that ends between the two is then in the messages and still known by its id.
     const session = await getSession(sessionId);
     const { items: messages } = await listMessages(sessionId);
     if (this.opening !== opening) return;
+    if (again) {
+      this.#clear();
+      this.sessionId = sessionId;
+      this.opening = opening;
+    }
     this.session = session;
     const active = new Set(remembered(sessionId));
     if (session.active_turn_id) active.add(session.active_turn_id);
