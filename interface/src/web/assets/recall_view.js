@@ -1,5 +1,6 @@
 // Why an answer was given what it was given: the memories of a turn with the parts of their scores, and what was left out.
 
+import { getTurn } from './api.js';
 import { element } from './dom.js';
 import { bind, bindAttribute, hasText, locale, text } from './i18n.js';
 import { getMemory, recall } from './memory_api.js';
@@ -49,7 +50,11 @@ export class RecallView {
       return;
     }
     bind(this.heading, 'recall_heading');
-    const told = view.recalled ?? [];
+    bind(this.note, 'loading');
+    const reading = this.#begin();
+    // What a past turn was told is fetched when it comes near the view, which may be still to come.
+    const told = view.recalled ?? (await getTurn(view.id).catch(() => null))?.memories ?? [];
+    if (this.reading !== reading) return;
     bind(this.note, told.length > 0 ? 'recall_detail' : 'recall_nothing');
     await this.#explain(view, told);
   }
