@@ -81,7 +81,8 @@ fn takes_gzip(headers: &HeaderMap) -> bool {
         .any(|coding| {
             let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
             let weight = weight.trim().strip_prefix("q=").map(str::trim);
-            let refused = weight.and_then(|q| q.parse::<f32>().ok()) == Some(0.0);
+            let weight = weight.and_then(|q| q.parse::<f32>().ok());
+            let refused = weight.is_some_and(|q| q <= 0.0);
             name.trim().eq_ignore_ascii_case("gzip") && !refused
         })
 }
