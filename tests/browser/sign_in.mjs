@@ -13,7 +13,8 @@ await test('a refused page signs in, sends what was waiting, and signs out', asy
   await context.route('**/v1/**', (route) => (known ? route.continue() : route.fulfill(refusal)));
   await context.route('**/v1/login', (route) => {
     known = route.request().postDataJSON().key === 'tmk_right';
-    return known ? route.fulfill({ status: 200, contentType: 'application/json', body: '{}' }) : route.fulfill(refusal);
+    const answer = JSON.stringify({ user: 'ada', scopes: ['chat', 'memory:read', 'memory:write'] });
+    return known ? route.fulfill({ status: 200, contentType: 'application/json', body: answer }) : route.fulfill(refusal);
   });
   await context.route('**/v1/logout', (route) => {
     known = false;
@@ -34,6 +35,8 @@ await test('a refused page signs in, sends what was waiting, and signs out', asy
   const kept = await page.evaluate(() => JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage)]));
   assert.ok(!kept.includes('tmk_'), `the key is kept where scripts can read it: ${kept}`);
 
+  // Whoever may not export and erase is not offered to.
+  assert.equal(await page.locator('#user-data').evaluate((root) => root.hidden), true);
   await page.click('#sign-out');
   await page.waitForSelector('#sign-in[open]');
   assert.equal(await page.locator('.turn').count(), 0, 'the conversation is still shown to whoever comes next');

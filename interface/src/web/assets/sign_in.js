@@ -17,6 +17,12 @@ const submit = document.getElementById('sign-in-submit');
 
 export const isSignedIn = () => Boolean(read(SIGNED_IN));
 
+/** Whether the key that was signed in with has this scope; where nobody signs in everybody has all of them. */
+export function may(scope) {
+  const { scopes } = read(SIGNED_IN) ?? {};
+  return !scopes || scopes.includes(scope);
+}
+
 /** The name under which this person's data is kept. */
 export const userName = () => read(SIGNED_IN)?.user ?? DEFAULT_USER;
 
@@ -35,7 +41,7 @@ export function askWhenWanted() {
     submit.disabled = true;
     try {
       const answer = await request('POST', '/v1/login', { body: { key: key.value.trim(), user: user.value.trim() || undefined } });
-      write(SIGNED_IN, { user: answer?.user });
+      write(SIGNED_IN, { user: answer?.user, scopes: answer?.scopes });
       location.reload();
     } catch (refusal) {
       submit.disabled = false;

@@ -4,7 +4,7 @@ import { confirmed } from './dialog.js';
 import { element } from './dom.js';
 import { bind } from './i18n.js';
 import { countOfUser, eraseUser, exportUser } from './memory_api.js';
-import { userName } from './sign_in.js';
+import { may, userName } from './sign_in.js';
 
 export class UserData {
   /** `listener.failed(problem)`, `listener.erased(receipt)`. */
@@ -15,6 +15,8 @@ export class UserData {
     this.exporting.addEventListener('click', () => this.#alone(this.exporting, () => this.#export()));
     this.erasing.addEventListener('click', () => this.#alone(this.erasing, () => this.#erase()));
     root.append(this.exporting, this.erasing);
+    // The tenant's own affair: a key for chatting alone is refused both.
+    root.hidden = !may('admin');
   }
 
   async #alone(button, act) {
