@@ -66,6 +66,10 @@ id!(
     /// One piece of derived work.
     JobId
 );
+id!(
+    /// One API key: the part of it that is no secret.
+    KeyId
+);
 
 impl TenantId {
     /// The tenant of an installation that has no other: the nil UUID.
@@ -129,6 +133,43 @@ impl FromStr for UserName {
             Ok(Self(text.to_owned()))
         } else {
             Err(InvalidUserName)
+        }
+    }
+}
+
+/// The operator's own name for a tenant: 1–64 of `A–Z a–z 0–9 . _ -`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TenantName(String);
+
+/// The text is no valid name of a tenant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a tenant is named by 1 to 64 of the characters A-Z a-z 0-9 . _ -")]
+pub struct InvalidTenantName;
+
+impl TenantName {
+    /// The name of [`TenantId::DEFAULT`].
+    pub fn default_tenant() -> Self {
+        Self("default".to_owned())
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for TenantName {
+    type Err = InvalidTenantName;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let fits = (1..=64).contains(&text.len())
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+        if fits {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(InvalidTenantName)
         }
     }
 }

@@ -9,6 +9,7 @@
 
 pub mod boundary;
 pub mod event;
+pub mod identity;
 pub mod ids;
 pub mod memory;
 pub mod reasoning;

@@ -1,9 +1,10 @@
-//! The machine's clock and the source of identifiers.
+//! The machine's clock, and the sources of identifiers and of secrets.
 
 use std::sync::Mutex;
 
 use chrono::{DateTime, SubsecRound, Utc};
 use tidemark_application::ports::clock::Clock;
+use tidemark_application::ports::entropy::{Entropy, NoEntropy};
 use tidemark_application::ports::ids::Ids;
 use uuid::{ContextV7, Timestamp, Uuid};
 
@@ -38,6 +39,16 @@ impl Ids for UuidV7 {
     }
 }
 
+/// The operating system's generator for cryptography.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemEntropy;
+
+impl Entropy for SystemEntropy {
+    fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy> {
+        getrandom::fill(bytes).map_err(|error| NoEntropy(error.to_string()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +58,14 @@ mod tests {
         let ids = UuidV7::default();
         let made: Vec<_> = (0..10_000).map(|_| ids.uuid()).collect();
         assert!(made.is_sorted());
+    }
+
+    #[test]
+    fn secrets_differ() {
+        let (mut one, mut other) = ([0; 20], [0; 20]);
+        SystemEntropy.fill(&mut one).unwrap();
+        SystemEntropy.fill(&mut other).unwrap();
+        assert!(one != other && one != [0; 20]);
     }
 
     #[test]

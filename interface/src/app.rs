@@ -30,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
+use crate::auth::{self, Gate};
 use crate::problem::{Code, Problem};
 use crate::{body, guard, headers, openapi, request_id};
 
@@ -74,6 +75,8 @@ pub struct Shared {
     pub clock: Arc<dyn Clock>,
     /// Wakes the workers.
     pub work: Arc<Notify>,
+    /// Who may ask.
+    pub gate: Gate,
     /// Who is who.
     pub owners: Owners,
     /// Joins the caller's trace.
@@ -187,7 +190,7 @@ impl Owners {
 /// The whole service.
 pub fn router(app: App) -> Router {
     let (api, _) = openapi::router().split_for_parts();
-    Router::new()
+    let router = Router::new()
         .merge(api)
         .merge(crate::http::page::router())
         .route("/openapi.json", get(document))
@@ -198,7 +201,13 @@ pub fn router(app: App) -> Router {
                 "this address does not know that method",
             )
         })
-        .layer(middleware::from_fn(guard::own_pages_only))
+        .layer(middleware::from_fn_with_state(app.clone(), auth::admit));
+    // Whoever needs no key is to be on this machine, and no other page's doing.
+    let router = match &app.gate {
+        Gate::Open(_) => router.layer(middleware::from_fn(guard::own_pages_only)),
+        Gate::Keys(_) => router,
+    };
+    router
         .layer(CatchPanicLayer::custom(|_| {
             use axum::response::IntoResponse;
             Problem::new(Code::Internal, "a defect of this server").into_response()

@@ -16,7 +16,7 @@ use validator::{Validate, ValidationErrors, ValidationErrorsKind};
 use crate::body;
 use crate::problem::{Code, Problem};
 
-pub use caller::{Caller, Reader};
+pub use caller::{Caller, Reader, Tenant};
 pub use conditions::{IdempotencyKey, IfMatch, entity_tag};
 
 /// A JSON body, parsed and validated; with its hash for idempotency.

@@ -9,10 +9,11 @@ use crate::problem::{Code, Problem};
 
 /// Headers of which one value decides: who asks, for what, from where, on behalf of which page. Of two, each part of a way through
 /// proxies might take another.
-const SINGLE: [&str; 6] = [
+const SINGLE: [&str; 7] = [
     "Host",
     "Origin",
     "Content-Type",
+    "Authorization",
     "X-Tidemark-User",
     "Idempotency-Key",
     "Last-Event-ID",

@@ -10,6 +10,7 @@
 //! To add an operation: see `http`. To add a setting: see `config`. To add an adapter: a line in `wiring`.
 
 pub mod app;
+pub mod auth;
 pub mod body;
 pub mod cli;
 pub mod config;

@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::app::App;
 use crate::config::Settings;
+use crate::config::setting::AuthMode;
 use crate::server::tls::{Tls, TlsError};
 use crate::wiring::{OpenStore, Wired};
 use crate::{app, server};
@@ -31,7 +32,7 @@ pub enum StartError {
     /// Without authentication only this machine may connect.
     #[error(
         "listen is {0}, which is not a loopback address: without authentication (auth.mode is none) whoever can connect reads and \
-         writes everything, so only an address such as 127.0.0.1:8080 is allowed"
+         writes everything, so only an address such as 127.0.0.1:8080 is allowed; with auth.mode = \"keys\" any is"
     )]
     NotLoopback(SocketAddr),
     /// The address cannot be had.
@@ -56,8 +57,13 @@ pub enum StartError {
 /// When it may not be used or cannot be had.
 pub fn bind(settings: &Settings) -> Result<TcpListener, StartError> {
     let address = settings.server.listen;
-    if !address.ip().to_canonical().is_loopback() {
-        return Err(StartError::NotLoopback(address));
+    let loopback = address.ip().to_canonical().is_loopback();
+    match settings.auth.mode {
+        AuthMode::None if !loopback => return Err(StartError::NotLoopback(address)),
+        AuthMode::Keys if !loopback && settings.tls.cert.is_none() => tracing::warn!(
+            "keys come over plain HTTP to {address}: set tls.cert and tls.key, or have a proxy before it add TLS"
+        ),
+        AuthMode::None | AuthMode::Keys => {}
     }
     listen(address).map_err(|source| StartError::Bind { address, source })
 }

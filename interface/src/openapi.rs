@@ -1,10 +1,11 @@
 //! The OpenAPI document: gathered from the operations, tidied, kept in `openapi/tidemark.json`.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
+use crate::auth::operations::{self, Need};
 use crate::http::{changes, chat, health, jobs, memories, messages, sessions, turns, users};
 
 /// What stands above the operations.
@@ -13,8 +14,10 @@ use crate::http::{changes, chat, health, jobs, memories, messages, sessions, tur
     info(
         title = "Tidemark",
         description = "A chat server that remembers. Errors are problem documents (RFC 9457) whose `code` is stable. Lists are cut into pages by opaque \
-                       cursors. A POST that creates takes an `Idempotency-Key`. The header `X-Tidemark-User` names the user a request is for; \
-                       without it, it is for the user `default`. Every response carries `X-Request-Id`.",
+                       cursors. A POST that creates takes an `Idempotency-Key`. Where the server asks for API keys, a request carries one as \
+                       `Authorization: Bearer tmk_…`, with the scope that the operation names. The header `X-Tidemark-User` names the user a \
+                       request is for, unless the key is bound to one; without either, it is for the user `default`. Every response carries \
+                       `X-Request-Id`.",
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     servers((url = "/", description = "This server")),
@@ -65,8 +68,37 @@ pub fn document() -> Result<Value, serde_json::Error> {
         .and_then(Value::as_object_mut)
     {
         paths.values_mut().for_each(|path| without_null("", path));
+        for (path, methods) in paths {
+            for (method, operation) in methods.as_object_mut().into_iter().flatten() {
+                secure(operation, operations::declared(method, path));
+            }
+        }
     }
+    document["components"]["securitySchemes"] = json!({ "key": {
+        "type": "http",
+        "scheme": "bearer",
+        "bearerFormat": "tmk_<id>_<secret>",
+        "description": "An API key, where the server asks for one.",
+    }});
     Ok(document)
+}
+
+/// Says what the operation needs of a key.
+fn secure(operation: &mut Value, need: Option<Need>) {
+    let Some(scope) = need.and_then(Need::scope) else {
+        operation["security"] = json!([]);
+        return;
+    };
+    operation["security"] = json!([{ "key": [scope.as_str()] }]);
+    let whose = match need {
+        Some(Need::Operator) => " of the tenant `default`",
+        _ => "",
+    };
+    let needs = format!("Needs the scope `{}`{whose}.", scope.as_str());
+    operation["description"] = match operation["description"].as_str() {
+        Some(said) => format!("{said}\n\n{needs}").into(),
+        None => needs.into(),
+    };
 }
 
 /// The document as the text of its file.
@@ -144,7 +176,6 @@ fn tidy(schema: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn the_document_in_the_repository_is_the_generated_one() {

@@ -64,6 +64,12 @@ codes! {
     InvalidCursor => "invalid_cursor", BAD_REQUEST, "Invalid cursor", Caller;
     /// A stream position of another turn, or beyond the end of the turn.
     InvalidPosition => "invalid_position", BAD_REQUEST, "Invalid stream position", Caller;
+    /// No key was given, or one that is not valid, has expired or was revoked; `WWW-Authenticate` says which kind is wanted.
+    Unauthenticated => "unauthenticated", UNAUTHORIZED, "Unauthenticated", Caller;
+    /// The key lacks the scope that the operation needs; `errors` names it.
+    InsufficientScope => "insufficient_scope", FORBIDDEN, "Insufficient scope", Caller;
+    /// The key is bound to one user, and `X-Tidemark-User` names another.
+    UserNotAllowed => "user_not_allowed", FORBIDDEN, "User not allowed", Caller;
     /// The Host or Origin is not one that may use this server. Without authentication only pages of this server itself may.
     ForbiddenOrigin => "forbidden_origin", FORBIDDEN, "Forbidden origin", Caller;
     /// There is nothing at this address, or it is not yours.
@@ -153,6 +159,7 @@ pub struct Problem {
     detail: String,
     errors: Vec<FieldError>,
     retry_after_ms: Option<u64>,
+    challenge: Option<String>,
 }
 
 impl Problem {
@@ -163,6 +170,7 @@ impl Problem {
             detail: detail.into(),
             errors: Vec::new(),
             retry_after_ms: None,
+            challenge: None,
         }
     }
 
@@ -190,6 +198,13 @@ impl Problem {
     #[must_use]
     pub fn retry_after_ms(mut self, ms: u64) -> Self {
         self.retry_after_ms = Some(ms);
+        self
+    }
+
+    /// Says in `WWW-Authenticate` what would have to be shown.
+    #[must_use]
+    pub fn challenge(mut self, challenge: String) -> Self {
+        self.challenge = Some(challenge);
         self
     }
 
@@ -227,6 +242,10 @@ impl IntoResponse for Problem {
             // Retry-After counts whole seconds; the exact number is beside it.
             headers.insert(header::RETRY_AFTER, HeaderValue::from(ms.div_ceil(1_000)));
             headers.insert("retry-after-ms", HeaderValue::from(ms));
+        }
+        let challenge = self.challenge.map(HeaderValue::try_from);
+        if let Some(Ok(challenge)) = challenge {
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
         }
         response
     }

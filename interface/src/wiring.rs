@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tidemark_application::access::authenticate::Authenticator;
 use tidemark_application::chat::service::{Chat, ChatParts};
 use tidemark_application::learning::extract::Extractor;
 use tidemark_application::learning::worker::Workers;
@@ -35,22 +36,24 @@ use tidemark_infrastructure::model::gateway::{Gateway, GatewayOptions};
 use tidemark_infrastructure::model::key::ApiKey;
 use tidemark_infrastructure::model::offline::OfflineModel;
 use tidemark_infrastructure::model::openai::{OpenAiModel, OpenAiOptions};
-use tidemark_infrastructure::store::postgres::{PostgresOptions, PostgresStore};
-use tidemark_infrastructure::store::sqlite::{SqliteOptions, SqliteStore};
 use tidemark_infrastructure::system::{SystemClock, UuidV7};
 use tidemark_infrastructure::telemetry::{self, LogFormat, TelemetryGuard, TelemetryOptions};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use tracing::Span;
 
 use crate::app::{App, Owners, Shared, StreamSettings};
+use crate::auth::Gate;
+use crate::config::setting::AuthMode;
 use crate::config::{Settings, sections, setting};
 use crate::event_log::EventLogFile;
 
 mod embedder;
 mod reranker;
+mod store;
+mod traces;
 
 pub use self::embedder::embedders;
+pub use self::store::OpenStore;
 
 /// How long a request that erases waits for Redis; then it is tried on without it.
 const ERASE_WAIT: Duration = Duration::from_secs(2);
@@ -63,9 +66,6 @@ const WORK_POLL: Duration = Duration::from_secs(1);
 
 /// What a client is told to wait before it reconnects.
 const RETRY: Duration = Duration::from_secs(2);
-
-/// Connections that read a file.
-const MAX_READERS: u32 = 8;
 
 /// Upper bounds of the buckets of durations, in seconds.
 const BUCKETS: [f64; 12] = [
@@ -116,63 +116,6 @@ pub enum WiringError {
     Metrics(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// A store of either kind.
-#[derive(Debug)]
-pub enum OpenStore {
-    /// One file.
-    Sqlite(SqliteStore),
-    /// A database server.
-    Postgres(PostgresStore),
-}
-
-impl OpenStore {
-    /// Opens the store that the settings name.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
-    pub async fn open(settings: &sections::Store, migrate: bool) -> Result<Self, WiringError> {
-        let url = settings.url.0.as_str();
-        let failed = |source: Box<dyn Error + Send + Sync>| WiringError::Store {
-            url: setting::without_password(url),
-            source,
-        };
-        if url.starts_with("sqlite://") {
-            let mut options = SqliteOptions::from_url(url).map_err(|error| failed(error.into()))?;
-            options.migrate = migrate;
-            options.readers = settings.max_connections.min(MAX_READERS);
-            let store = SqliteStore::open(options).await;
-            return store
-                .map(Self::Sqlite)
-                .map_err(|error| failed(error.into()));
-        }
-        let options = PostgresOptions {
-            url: url.to_owned(),
-            migrate,
-            max_connections: settings.max_connections,
-        };
-        let store = PostgresStore::connect(options).await;
-        store
-            .map(Self::Postgres)
-            .map_err(|error| failed(error.into()))
-    }
-
-    /// All its ports.
-    pub fn store(&self) -> Arc<dyn Store> {
-        match self {
-            Self::Sqlite(store) => Arc::new(store.clone()),
-            Self::Postgres(store) => Arc::new(store.clone()),
-        }
-    }
-
-    /// Finishes what is being written, and closes.
-    pub async fn close(&self) {
-        match self {
-            Self::Sqlite(store) => store.close().await,
-            Self::Postgres(store) => store.close().await,
-        }
-    }
-}
-
 /// Sets up logs and traces; dropping what is returned sends the last of them.
 ///
 /// # Errors
@@ -212,7 +155,7 @@ pub fn wire(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let ids: Arc<dyn Ids> = Arc::new(UuidV7::default());
     let work = Arc::new(Notify::new());
-    let traces: Arc<dyn Traces> = Arc::new(TelemetryTraces);
+    let traces: Arc<dyn Traces> = Arc::new(traces::TelemetryTraces);
     let queue_wait = Duration::from_secs(settings.turn.max_seconds);
     let model = model(&settings.model, settings.model.name.as_deref(), queue_wait)?;
     let extractor = extractor(settings, queue_wait)?;
@@ -289,6 +232,7 @@ pub fn wire(
             .with_embedding(embedders.present.is_some()),
         revert: Revert::new(Arc::clone(&store), Arc::clone(&ids), Arc::clone(&clock))
             .with_embedding(embedders.present.is_some()),
+        gate: gate(&settings.auth, &store, &clock),
         owners: Owners::new(Arc::clone(&store)),
         embedders: embedders.clone(),
         store,
@@ -355,6 +299,16 @@ fn extractor(
         .map(|name| small.unwrap_or(name));
     let model = model(&settings.model, name.map(String::as_str), queue_wait)?;
     Ok(Extractor::by(model, extraction_settings(settings)).map(Arc::new))
+}
+
+fn gate(settings: &sections::Auth, store: &Arc<dyn Store>, clock: &Arc<dyn Clock>) -> Gate {
+    match settings.mode {
+        AuthMode::None => Gate::open(),
+        AuthMode::Keys => Gate::Keys(Authenticator::new(
+            Arc::clone(store) as _,
+            Arc::clone(clock),
+        )),
+    }
 }
 
 fn event_log(
@@ -486,18 +440,5 @@ fn learning_settings(settings: &Settings) -> LearningSettings {
         fade_every: (settings.forgetting.enabled)
             .then(|| Duration::from_secs(settings.forgetting.interval_seconds)),
         ..LearningSettings::default()
-    }
-}
-
-/// Traces across tasks and processes, as the telemetry adapter knows them.
-struct TelemetryTraces;
-
-impl Traces for TelemetryTraces {
-    fn current(&self) -> Option<String> {
-        telemetry::trace::current_traceparent()
-    }
-
-    fn adopt(&self, span: &Span, traceparent: &str) {
-        telemetry::trace::adopt(span, traceparent);
     }
 }

@@ -20,6 +20,7 @@ pub struct Client {
     base: String,
     http: reqwest::Client,
     user: Option<String>,
+    key: Option<String>,
 }
 
 impl Client {
@@ -42,6 +43,7 @@ impl Client {
             base: base.to_owned(),
             http,
             user: None,
+            key: None,
         }
     }
 
@@ -54,9 +56,22 @@ impl Client {
         }
     }
 
+    /// The same server with an API key.
+    #[must_use]
+    pub fn with_key(&self, key: &str) -> Self {
+        Self {
+            key: Some(key.to_owned()),
+            ..self.clone()
+        }
+    }
+
     /// A request that a test goes on to shape.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.base));
+        let request = match &self.key {
+            Some(key) => request.bearer_auth(key),
+            None => request,
+        };
         match &self.user {
             Some(user) => request.header("x-tidemark-user", user),
             None => request,

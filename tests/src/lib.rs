@@ -22,6 +22,7 @@ pub mod database;
 pub mod directives;
 pub mod embeddings;
 pub mod events;
+pub mod keys;
 pub mod model;
 pub mod model_reply;
 pub mod nginx;

@@ -1,6 +1,6 @@
 //! New identifiers.
 
-use tidemark_domain::ids::{ChangeId, JobId, MemoryId, MessageId, SessionId, TurnId};
+use tidemark_domain::ids::{ChangeId, JobId, KeyId, MemoryId, MessageId, SessionId, TurnId};
 use uuid::Uuid;
 
 /// Makes identifiers.
@@ -38,5 +38,10 @@ impl dyn Ids {
     /// For a job.
     pub fn job(&self) -> JobId {
         JobId(self.uuid())
+    }
+
+    /// For an API key.
+    pub fn key(&self) -> KeyId {
+        KeyId(self.uuid())
     }
 }

@@ -10,6 +10,7 @@ use super::context::ContextRepository;
 use super::embeddings::EmbeddingRepository;
 use super::fading::FadingRepository;
 use super::jobs::JobRepository;
+use super::keys::KeyRepository;
 use super::learning::LearningRepository;
 use super::memories::MemoryRepository;
 use super::owners::OwnerRepository;
@@ -115,6 +116,7 @@ pub trait Store:
     + FadingRepository
     + EmbeddingRepository
     + UserRepository
+    + KeyRepository
 {
 }
 
@@ -130,5 +132,6 @@ impl<T> Store for T where
         + FadingRepository
         + EmbeddingRepository
         + UserRepository
+        + KeyRepository
 {
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::config::setting::{LogFilter, Setting, StoreUrl};
+use crate::config::setting::{AuthMode, LogFilter, Setting, StoreUrl};
 use crate::config::{Loaded, Settings};
 use crate::lifecycle::{self, Running};
 use crate::wiring::{self, OpenStore};
@@ -31,6 +31,8 @@ impl Embedded {
     ) -> Result<Self, Box<dyn Error>> {
         let mut settings = settings.clone();
         settings.server.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        // On this machine alone, and for this command.
+        settings.auth.mode = AuthMode::None;
         let mut directory = None;
         settings.store.migrate = true;
         settings.store.url = if let Some(url) = store {

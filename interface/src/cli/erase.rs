@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidemark_application::users::erase::Erase;
-use tidemark_domain::ids::{TenantId, UserName};
 use tidemark_infrastructure::system::{SystemClock, UuidV7};
 
 use crate::config::Loaded;
@@ -17,9 +16,9 @@ use crate::wiring::{self, OpenStore};
 const REDIS_WAIT: Duration = Duration::from_secs(20);
 
 /// Erases, and writes the receipt.
-pub(super) fn run(loaded: &Loaded, user: &str) -> Result<(), Box<dyn Error>> {
+pub(super) fn run(loaded: &Loaded, user: &str, tenant: &str) -> Result<(), Box<dyn Error>> {
     super::warn(loaded);
-    let user: UserName = super::user(user)?;
+    let (user, tenant) = (super::user(user)?, super::tenant_name(tenant)?);
     super::runtime()?.block_on(async {
         let store = OpenStore::open(&loaded.settings.store, true).await?;
         let mut erase = Erase::new(
@@ -32,7 +31,10 @@ pub(super) fn run(loaded: &Loaded, user: &str) -> Result<(), Box<dyn Error>> {
             let events = wiring::events(&loaded.settings, &UuidV7::default(), REDIS_WAIT)?;
             erase = erase.with_events(events);
         }
-        let erased = erase.run(TenantId::DEFAULT, &user, || ()).await;
+        let erased = match super::tenant(store.store().as_ref(), &tenant).await {
+            Ok(tenant) => erase.run(tenant, &user, || ()).await.map_err(Into::into),
+            Err(error) => Err(error),
+        };
         store.close().await;
         let erased = erased?.ok_or_else(|| super::unknown(&user))?;
         let receipt = serde_json::to_string_pretty(&ReceiptView::from(erased.receipt))?;

@@ -6,7 +6,7 @@ use std::io::Write;
 use futures::StreamExt;
 use tidemark_application::ports::clock::Clock;
 use tidemark_application::users::export::Export;
-use tidemark_domain::ids::{TenantId, UserName};
+use tidemark_domain::ids::{TenantName, UserName};
 use tidemark_infrastructure::system::SystemClock;
 
 use crate::config::Loaded;
@@ -14,19 +14,24 @@ use crate::http::users::export::lines;
 use crate::wiring::OpenStore;
 
 /// Writes the export.
-pub(super) fn run(loaded: &Loaded, user: &str) -> Result<(), Box<dyn Error>> {
+pub(super) fn run(loaded: &Loaded, user: &str, tenant: &str) -> Result<(), Box<dyn Error>> {
     super::warn(loaded);
-    let user: UserName = super::user(user)?;
+    let (user, tenant) = (super::user(user)?, super::tenant_name(tenant)?);
     super::runtime()?.block_on(async {
         let store = OpenStore::open(&loaded.settings.store, true).await?;
-        let outcome = write(&store, user).await;
+        let outcome = write(&store, &tenant, user).await;
         store.close().await;
         outcome
     })
 }
 
-async fn write(store: &OpenStore, user: UserName) -> Result<(), Box<dyn Error>> {
-    let export = Export::of(store.store(), TenantId::DEFAULT, &user).await?;
+async fn write(
+    store: &OpenStore,
+    tenant: &TenantName,
+    user: UserName,
+) -> Result<(), Box<dyn Error>> {
+    let tenant = super::tenant(store.store().as_ref(), tenant).await?;
+    let export = Export::of(store.store(), tenant, &user).await?;
     let export = export.ok_or_else(|| super::unknown(&user))?;
     let mut lines = std::pin::pin!(lines(export, user, SystemClock.now()));
     let mut out = std::io::stdout().lock();

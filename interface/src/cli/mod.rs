@@ -6,6 +6,7 @@ mod embedded;
 mod erase;
 mod eval;
 mod export;
+mod keys;
 mod migrate;
 mod print;
 mod serve;
@@ -16,7 +17,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tidemark_domain::ids::UserName;
+use tidemark_application::ports::store::Store;
+use tidemark_domain::ids::{TenantId, TenantName, UserName};
 
 use crate::config;
 
@@ -42,12 +44,23 @@ enum Command {
     Export {
         /// The tenant's own name for the user
         user: String,
+        /// The user's tenant
+        #[arg(long, value_name = "NAME", default_value = "default")]
+        tenant: String,
     },
     /// Remove everything that is kept of a user, and print the receipt
     Erase {
         /// The tenant's own name for the user
         user: String,
+        /// The user's tenant
+        #[arg(long, value_name = "NAME", default_value = "default")]
+        tenant: String,
     },
+    /// Make, list, rotate and revoke API keys
+    ///
+    /// They can be used at once and while the server runs.
+    #[command(subcommand)]
+    Keys(keys::Keys),
     /// Print the effective settings with their documentation; secrets are hidden
     Config {
         /// Print the documented defaults instead, as a file to begin with
@@ -82,8 +95,9 @@ fn dispatch(cli: &Cli) -> Result<ExitCode, Box<dyn Error>> {
     let load = || config::load(cli.config.as_deref());
     match &cli.command {
         None | Some(Command::Serve) => serve::run(load()?)?,
-        Some(Command::Export { user }) => export::run(&load()?, user)?,
-        Some(Command::Erase { user }) => erase::run(&load()?, user)?,
+        Some(Command::Export { user, tenant }) => export::run(&load()?, user, tenant)?,
+        Some(Command::Erase { user, tenant }) => erase::run(&load()?, user, tenant)?,
+        Some(Command::Keys(command)) => keys::run(command, &load()?)?,
         Some(Command::Migrate) => migrate::run(&load()?)?,
         Some(Command::Config { example: true }) => print::example()?,
         Some(Command::Config { example: false }) => print::effective(&load()?)?,
@@ -114,6 +128,19 @@ fn user(name: &str) -> Result<UserName, String> {
     name.parse().map_err(|_| {
         format!("{name:?} names no user: 1 to 128 of the characters A-Z a-z 0-9 . _ : @ -")
     })
+}
+
+/// The tenant that an argument names.
+fn tenant_name(name: &str) -> Result<TenantName, String> {
+    name.parse().map_err(|_| {
+        format!("{name:?} names no tenant: 1 to 64 of the characters A-Z a-z 0-9 . _ -")
+    })
+}
+
+/// The tenant of that name that is there.
+async fn tenant(store: &dyn Store, name: &TenantName) -> Result<TenantId, Box<dyn Error>> {
+    let found = store.find_tenant(name).await?;
+    Ok(found.ok_or_else(|| format!("there is no tenant {}", name.as_str()))?)
 }
 
 fn unknown(user: &UserName) -> String {

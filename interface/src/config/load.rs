@@ -258,8 +258,8 @@ mod tests {
             ),
             (
                 "",
-                Some(("TIDEMARK_AUTH__MODE", "keys")),
-                "auth.mode is \"keys\" in TIDEMARK_AUTH__MODE; allowed: none",
+                Some(("TIDEMARK_AUTH__MODE", "key")),
+                "auth.mode is \"key\" in TIDEMARK_AUTH__MODE; allowed: none or keys",
             ),
             (
                 "",

@@ -208,7 +208,7 @@ section! {
 section! {
     /// Who may use the server.
     Auth {
-        /// "none": whoever can reach it. Allowed on a loopback address alone.
+        /// "none": whoever can reach it. Allowed on a loopback address alone. "keys": whoever has an API key, as `tidemark keys create` makes them.
         mode: AuthMode = AuthMode::None;
     }
 }

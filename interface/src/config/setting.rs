@@ -108,7 +108,7 @@ texts! {
     PathBuf: "a path", |t: &str| (!t.is_empty()).then(|| PathBuf::from(t)), |p: &PathBuf| p.display().to_string();
     SocketAddr: "an IP address and a port, such as 127.0.0.1:8080", |t: &str| t.trim().parse().ok(), ToString::to_string;
     Profile: "hybrid, decay or recency", Profile::parse, |p: &Profile| p.as_str().to_owned();
-    AuthMode: "none (keys and jwt are not available in this version)", |t: &str| (t == "none").then_some(AuthMode::None), |_| "none".to_owned();
+    AuthMode: "none or keys (jwt is not available in this version)", AuthMode::of, |m: &AuthMode| m.as_str().to_owned();
     LogFilter: "error, warn, info, debug, trace or off, or such for parts of the program, as in info,tidemark_interface=debug", LogFilter::of, |f: &LogFilter| f.0.clone();
     EmbedderKind: "none, openai or local", EmbedderKind::of, |k: &EmbedderKind| k.as_str().to_owned();
     LogFormat: "text or json", LogFormat::of, |f: &LogFormat| f.as_str().to_owned();
@@ -119,6 +119,23 @@ texts! {
 pub enum AuthMode {
     /// Not at all; only on a loopback address.
     None,
+    /// By API keys.
+    Keys,
+}
+
+impl AuthMode {
+    fn of(text: &str) -> Option<Self> {
+        [Self::None, Self::Keys]
+            .into_iter()
+            .find(|mode| mode.as_str() == text)
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Keys => "keys",
+        }
+    }
 }
 
 /// What is logged.

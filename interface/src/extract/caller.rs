@@ -1,14 +1,14 @@
-//! Who asks.
+//! Who asks, as operations take it: what the gate has found.
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
-use tidemark_domain::ids::{Owner, TenantId, UserName};
+use tidemark_domain::ids::{Owner, TenantId};
 
 use crate::app::App;
-use crate::problem::{Code, Problem};
+use crate::auth::Identity;
+use crate::problem::Problem;
 
-/// Who asks for something to be written. Without authentication the header names the user of the one tenant, who is made on first sight.
+/// Who asks for something to be written. A user who is not known yet is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     /// Whose data the request is about.
@@ -19,10 +19,8 @@ impl FromRequestParts<App> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let owner = app
-            .owners
-            .resolve(TenantId::DEFAULT, user(&parts.headers)?)
-            .await?;
+        let Identity { principal, user } = Identity::of(parts)?;
+        let owner = app.owners.resolve(principal.tenant, user.clone()).await?;
         Ok(Self { owner })
     }
 }
@@ -38,26 +36,20 @@ impl FromRequestParts<App> for Reader {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let owner = app
-            .owners
-            .find(TenantId::DEFAULT, user(&parts.headers)?)
-            .await?;
+        let Identity { principal, user } = Identity::of(parts)?;
+        let owner = app.owners.find(principal.tenant, user.clone()).await?;
         Ok(Self { owner })
     }
 }
 
-fn user(headers: &HeaderMap) -> Result<UserName, Problem> {
-    let Some(value) = headers.get("x-tidemark-user") else {
-        return Ok(UserName::default_user());
-    };
-    value
-        .to_str()
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .ok_or_else(|| {
-            Problem::new(Code::InvalidHeader, "the user is not named properly").field(
-                "X-Tidemark-User",
-                "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : @ -",
-            )
-        })
+/// The tenant of whoever asks for what concerns it as a whole.
+#[derive(Clone, Copy, Debug)]
+pub struct Tenant(pub TenantId);
+
+impl FromRequestParts<App> for Tenant {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        Ok(Self(Identity::of(parts)?.principal.tenant))
+    }
 }

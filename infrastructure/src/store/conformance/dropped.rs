@@ -6,6 +6,7 @@
 //! To add an operation: a line in the file of its kind; a test here fails while one of the ports' is missing.
 
 mod chat;
+mod keys;
 mod memory;
 mod work;
 
@@ -77,6 +78,7 @@ fn operations() -> Vec<Operation> {
     let mut all = chat::operations();
     all.extend(memory::operations());
     all.extend(work::operations());
+    all.extend(keys::operations());
     all
 }
 
@@ -183,6 +185,7 @@ mod tests {
             include_str!("../../../../application/src/ports/embeddings.rs"),
             include_str!("../../../../application/src/ports/fading.rs"),
             include_str!("../../../../application/src/ports/jobs.rs"),
+            include_str!("../../../../application/src/ports/keys.rs"),
             include_str!("../../../../application/src/ports/learning.rs"),
             include_str!("../../../../application/src/ports/memories.rs"),
             include_str!("../../../../application/src/ports/owners.rs"),

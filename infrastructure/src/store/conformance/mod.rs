@@ -32,6 +32,7 @@ pub mod idempotency;
 pub mod index;
 pub mod indexing;
 pub mod jobs;
+pub mod keys;
 pub mod learning;
 pub mod listing;
 pub mod memories;
@@ -378,6 +379,15 @@ macro_rules! conformance {
                 an_erased_user_is_gone_and_the_others_are_not
                 nothing_is_stored_for_an_erased_owner
             }
+            keys {
+                the_default_tenant_is_there_and_others_are_made_once
+                a_key_is_found_by_its_id_alone_as_it_was_stored
+                a_tenants_keys_are_listed_for_it_alone_newest_first
+                a_key_that_was_rotated_ends_then_and_names_what_followed_it
+                of_rotations_at_once_one_is_done
+                a_key_is_taken_back_once_and_by_its_tenant_alone
+                the_keys_of_an_erased_user_are_gone_and_no_others
+            }
         }
     };
     (@tests $open:ident; $($port:ident { $($promise:ident)+ })+) => {
@@ -429,6 +439,7 @@ mod tests {
             include_str!("embeddings.rs"),
             include_str!("idempotency.rs"),
             include_str!("users.rs"),
+            include_str!("keys.rs"),
         ];
         let listed = crate::conformance!(@list names);
         assert_eq!(listed.len(), sources.len());

@@ -1,6 +1,7 @@
 //! What the tests are written with: a store, an owner, rising time, and small builders with one meaning each.
 
 mod index;
+mod keys;
 mod learning;
 mod turns;
 

@@ -23,6 +23,7 @@ mod history;
 mod idempotency;
 mod indexing;
 mod jobs;
+mod keys;
 mod learning;
 mod lines;
 mod memories;

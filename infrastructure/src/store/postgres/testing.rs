@@ -3,8 +3,10 @@
 
 use chrono::{DateTime, SubsecRound};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use tidemark_application::ports::keys::{KeyRepository, StoredKey};
 use tidemark_application::ports::owners::OwnerRepository;
-use tidemark_domain::ids::{Owner, TenantId, Timestamp, UserName};
+use tidemark_domain::identity::{ApiKey, KeyHash, Scopes};
+use tidemark_domain::ids::{KeyId, Owner, TenantId, TenantName, Timestamp, UserName};
 use uuid::Uuid;
 
 use super::{PostgresOptions, PostgresStore};
@@ -147,4 +149,26 @@ pub(super) fn now() -> Timestamp {
 pub(super) async fn owner(store: &PostgresStore, tenant: TenantId) -> Owner {
     let name: UserName = new_id().to_string().parse().unwrap();
     store.resolve_owner(tenant, &name).await.unwrap()
+}
+
+/// Gives a tenant a name and a key. The default one has its name.
+pub(super) async fn give_key(store: &PostgresStore, tenant: TenantId) {
+    let name = match tenant {
+        TenantId::DEFAULT => TenantName::default_tenant(),
+        other => other.to_string().parse().unwrap(),
+    };
+    let made = store.make_tenant(&name, tenant, now()).await.unwrap();
+    let key = ApiKey {
+        id: KeyId(new_id()),
+        tenant: made.id,
+        name: Some("a note".to_owned()),
+        scopes: Scopes::all(),
+        user: None,
+        created_at: now(),
+        expires_at: None,
+        revoked_at: None,
+        successor: None,
+    };
+    let hash = KeyHash([7; 32]);
+    store.add_key(StoredKey { key, hash }).await.unwrap();
 }

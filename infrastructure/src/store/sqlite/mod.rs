@@ -12,6 +12,7 @@ mod fading;
 mod history;
 mod idempotency;
 mod jobs;
+mod keys;
 mod learning;
 mod memories;
 mod messages;
@@ -94,7 +95,31 @@ impl SqliteStore {
             }
         }
         Ok(Self {
-            writer: Writer::start(options.writer(), connection, lock),
+            writer: Writer::start(options.writer(), connection, Some(lock)),
+            readers,
+        })
+    }
+
+    /// Opens the database beside a process that serves it, for what takes no part in its turns and jobs: keys. Nothing is migrated and no lease
+    /// voided. Two processes that write wait for each other.
+    ///
+    /// # Errors
+    /// [`OpenError`], naming the file.
+    pub async fn open_beside(options: SqliteOptions) -> Result<Self, OpenError> {
+        let options = options.resolved();
+        let cannot_open = |source| OpenError::Open {
+            path: options.path.clone(),
+            source,
+        };
+        let writer = options.writer().create_if_missing(false);
+        let connection = writer.connect().await.map_err(cannot_open)?;
+        let readers = SqlitePoolOptions::new()
+            .max_connections(1)
+            .connect_with(options.reader())
+            .await
+            .map_err(cannot_open)?;
+        Ok(Self {
+            writer: Writer::start(writer, connection, None),
             readers,
         })
     }

@@ -8,6 +8,7 @@ use sqlx::Executor;
 use tempfile::TempDir;
 use tidemark_application::ports::ids::Ids;
 use tidemark_application::ports::jobs::{JobKind, JobRepository, NewJob};
+use tidemark_application::ports::keys::KeyRepository;
 use tidemark_application::ports::owners::OwnerRepository;
 use tidemark_application::ports::sessions::{NewSession, SessionRepository};
 use tidemark_application::ports::store::{Store, StoreError};
@@ -164,6 +165,7 @@ fn all_statements() -> Vec<&'static str> {
         fading::STATEMENTS,
         idempotency::STATEMENTS,
         jobs::STATEMENTS,
+        keys::STATEMENTS,
         learning::STATEMENTS,
         changes::STATEMENTS,
         embeddings::STATEMENTS,

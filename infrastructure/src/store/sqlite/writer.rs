@@ -118,11 +118,11 @@ fn unavailable(error: impl Error + Send + Sync + 'static) -> StoreError {
 }
 
 impl Writer {
-    /// Starts the writer on its connection. `lock` is held until the connection is closed.
+    /// Starts the writer on its connection. `lock`, of the process that serves the file, is held until the connection is closed.
     pub(super) fn start(
         options: SqliteConnectOptions,
         connection: SqliteConnection,
-        lock: File,
+        lock: Option<File>,
     ) -> Self {
         let (commands, queue) = mpsc::channel(WAITING);
         let writer = Loop {
@@ -188,7 +188,7 @@ struct Loop {
     /// None after a failure that leaves its state in doubt; the next transaction makes a new one.
     connection: Option<SqliteConnection>,
     queue: mpsc::Receiver<Command>,
-    _lock: File,
+    _lock: Option<File>,
 }
 
 impl Loop {

@@ -6,7 +6,7 @@ use tidemark_domain::ids::JobId;
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::extract::{Caller, IdPath, NoBody};
+use crate::extract::{IdPath, NoBody, Tenant};
 use crate::problem::{Problem, ProblemDocument};
 
 /// Drop a failed or pending job
@@ -24,11 +24,11 @@ use crate::problem::{Problem, ProblemDocument};
 )]
 pub async fn drop_job(
     State(app): State<App>,
-    caller: Caller,
+    Tenant(tenant): Tenant,
     IdPath(id): IdPath<Uuid>,
     _: NoBody,
 ) -> Result<StatusCode, Problem> {
-    if app.store.drop_job(caller.owner.tenant, JobId(id)).await? {
+    if app.store.drop_job(tenant, JobId(id)).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(Problem::not_found("failed or pending job"))

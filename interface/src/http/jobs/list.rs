@@ -11,7 +11,7 @@ use validator::Validate;
 
 use super::view::{JobProgress, JobStateView, JobView};
 use crate::app::App;
-use crate::extract::{Params, Reader};
+use crate::extract::{Params, Tenant};
 use crate::pagination::{DEFAULT_LIMIT, List};
 use crate::problem::{Problem, ProblemDocument};
 
@@ -57,7 +57,7 @@ pub struct JobPage {
 )]
 pub async fn list_jobs(
     State(app): State<App>,
-    reader: Reader,
+    Tenant(tenant): Tenant,
     list: List,
     Params(params): Params<ListJobsParams>,
 ) -> Result<Json<JobPage>, Problem> {
@@ -68,10 +68,7 @@ pub async fn list_jobs(
         .transpose()?;
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT);
     let state = params.state.map(Into::into);
-    let page = app
-        .store
-        .list_jobs(reader.owner.tenant, state, after, limit)
-        .await?;
+    let page = app.store.list_jobs(tenant, state, after, limit).await?;
     let next_cursor = page.items.last().filter(|_| page.more).map(|last| {
         let place = Cursor {
             at: last.created_at,

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::view::JobView;
 use crate::app::App;
-use crate::extract::{Caller, IdPath, NoBody};
+use crate::extract::{IdPath, NoBody, Tenant};
 use crate::problem::{Problem, ProblemDocument};
 
 /// Retry a failed job
@@ -25,11 +25,11 @@ use crate::problem::{Problem, ProblemDocument};
 )]
 pub async fn retry_job(
     State(app): State<App>,
-    caller: Caller,
+    Tenant(tenant): Tenant,
     IdPath(id): IdPath<Uuid>,
     _: NoBody,
 ) -> Result<Json<JobView>, Problem> {
-    let job = app.store.retry_job(caller.owner.tenant, JobId(id)).await?;
+    let job = app.store.retry_job(tenant, JobId(id)).await?;
     let job = job.ok_or_else(|| Problem::not_found("failed job"))?;
     app.work.notify_one();
     Ok(Json(job.into()))

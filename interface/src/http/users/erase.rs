@@ -7,13 +7,12 @@ use axum::extract::State;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use tidemark_application::ports::users::Receipt;
-use tidemark_domain::ids::TenantId;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::UserPath;
 use crate::app::App;
-use crate::extract::NoBody;
+use crate::extract::{NoBody, Tenant};
 use crate::problem::{Problem, ProblemDocument};
 use crate::to_the_end::to_the_end;
 
@@ -43,7 +42,7 @@ impl From<Receipt> for ReceiptView {
 /// Erase a user
 ///
 /// Turns that run are cancelled; then everything of the user is removed at once: sessions, messages, turns, memories with all that is
-/// derived from them, jobs, idempotency keys, and the user. The receipt is what stays. Who asks under that name again is a new user.
+/// derived from them, jobs, idempotency keys, API keys that are bound to the user, and the user. The receipt is what stays. Who asks under that name again is a new user.
 #[utoipa::path(
     delete,
     path = "/v1/users/{id}",
@@ -58,12 +57,13 @@ impl From<Receipt> for ReceiptView {
 )]
 pub async fn erase_user(
     State(app): State<App>,
+    Tenant(tenant): Tenant,
     UserPath(user): UserPath,
     _: NoBody,
 ) -> Result<Json<ReceiptView>, Problem> {
     let erasing = async move {
-        let gone = || app.owners.forget(TenantId::DEFAULT, user.clone());
-        app.erase.run(TenantId::DEFAULT, &user, gone).await
+        let gone = || app.owners.forget(tenant, user.clone());
+        app.erase.run(tenant, &user, gone).await
     };
     let erasure = to_the_end(erasing).await??;
     let erasure = erasure.ok_or_else(|| Problem::not_found("user"))?;

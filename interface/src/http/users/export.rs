@@ -9,12 +9,12 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use tidemark_application::users::export::Export;
-use tidemark_domain::ids::{TenantId, Timestamp, UserName};
+use tidemark_domain::ids::{Timestamp, UserName};
 
 use super::UserPath;
 use super::record::{EndLine, Line, UserLine};
 use crate::app::App;
-use crate::extract::NoBody;
+use crate::extract::{NoBody, Tenant};
 use crate::problem::{Problem, ProblemDocument};
 
 /// Export a user
@@ -36,12 +36,13 @@ use crate::problem::{Problem, ProblemDocument};
 )]
 pub async fn export_user(
     State(app): State<App>,
+    Tenant(tenant): Tenant,
     UserPath(user): UserPath,
     headers: HeaderMap,
     _: NoBody,
 ) -> Result<Response, Problem> {
     let store = Arc::clone(&app.store);
-    let export = Export::of(store, TenantId::DEFAULT, &user).await?;
+    let export = Export::of(store, tenant, &user).await?;
     let export = export.ok_or_else(|| Problem::not_found("user"))?;
     let mut response = Body::from_stream(lines(export, user, app.clock.now())).into_response();
     response.headers_mut().insert(

@@ -4,7 +4,7 @@ use sqlx::types::JsonValue;
 use sqlx::{AssertSqlSafe, PgConnection};
 use tidemark_domain::ids::TenantId;
 
-use super::super::testing::{TestDatabase, TestRole, new_id};
+use super::super::testing::{TestDatabase, TestRole, give_key, new_id};
 use super::super::{ConnectError, PostgresStore};
 use super::steps::fill;
 
@@ -97,6 +97,7 @@ async fn rows_of_another_tenant_are_invisible_and_unwritable_in_every_table() {
     let store = database.store().await;
     let (own, other) = (TenantId(new_id()), TenantId(new_id()));
     fill(&store, own).await;
+    give_key(&store, own).await;
 
     let mut all = database.connection().await;
     let mut mine = as_app(&database, Some(own)).await;

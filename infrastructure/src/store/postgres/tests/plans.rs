@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, PgConnection, Row};
 use tidemark_domain::ids::TenantId;
 
 use super::super::testing::{TestDatabase, new_id};
-use super::super::{embeddings, jobs, memories, recalled, schema, statistics, users};
+use super::super::{embeddings, jobs, keys, memories, recalled, schema, statistics, users};
 use super::isolation::as_app;
 use super::schema::statements;
 use super::steps::fill;
@@ -87,9 +87,10 @@ BEGIN
     END LOOP;
 END $$";
 
-/// Indexes of one row for each owner, and of open or unfinished things alone, which may be walked.
-const SMALL: [&str; 5] = [
+/// Indexes of one row for each owner or tenant, and of open or unfinished things alone, which may be walked.
+const SMALL: [&str; 6] = [
     "owners_pkey",
+    "tenants_pkey",
     "turns_open",
     "turns_running",
     "turns_waiting",
@@ -101,6 +102,7 @@ fn may_walk(sql: &str) -> bool {
     let walks = [
         embeddings::WALKS,
         jobs::WALKS,
+        keys::WALKS,
         memories::WALKS,
         recalled::WALKS,
         schema::STATEMENTS,

@@ -12,8 +12,8 @@ use super::super::testing::{TestDatabase, new_id, now, owner};
 use super::super::transaction::OWNER_REFERENCE;
 use super::super::{
     ConnectError, PostgresStore, SchemaMismatch, changes, claims, context, edits, embeddings,
-    extraction, fading, forget, formers, history, idempotency, indexing, jobs, learning, lines,
-    memories, messages, owners, recalled, schema, sessions, statistics, turns, users, uses,
+    extraction, fading, forget, formers, history, idempotency, indexing, jobs, keys, learning,
+    lines, memories, messages, owners, recalled, schema, sessions, statistics, turns, users, uses,
 };
 use super::steps::memory;
 
@@ -30,6 +30,7 @@ pub(super) fn statements() -> Vec<&'static str> {
         idempotency::STATEMENTS,
         indexing::STATEMENTS,
         jobs::STATEMENTS,
+        keys::STATEMENTS,
         learning::STATEMENTS,
         edits::STATEMENTS,
         history::STATEMENTS,

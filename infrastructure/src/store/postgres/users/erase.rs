@@ -20,6 +20,11 @@ const LOCK_OWNER: &str =
 
 const TURNS: &str = "DELETE FROM turns WHERE tenant_id = $1 AND owner_id = $2 RETURNING id";
 
+/// Keys that are good for this user alone name the user.
+const KEYS: &str = "
+DELETE FROM api_keys k USING owners o
+WHERE o.tenant_id = $1 AND o.owner_id = $2 AND k.tenant_id = o.tenant_id AND k.user_name = o.name";
+
 const KEEP_RECEIPT: &str = "
 INSERT INTO erasures (tenant_id, owner_id, id, erased_at, removed) VALUES ($1, $2, $3, $4, $5)";
 
@@ -27,7 +32,8 @@ INSERT INTO erasures (tenant_id, owner_id, id, erased_at, removed) VALUES ($1, $
 pub(in super::super) const WALKS: &[&str] = &[LOCK_SESSIONS];
 
 #[cfg(test)]
-pub(in super::super) const STATEMENTS: &[&str] = &[LOCK_SESSIONS, LOCK_OWNER, TURNS, KEEP_RECEIPT];
+pub(in super::super) const STATEMENTS: &[&str] =
+    &[LOCK_SESSIONS, LOCK_OWNER, TURNS, KEYS, KEEP_RECEIPT];
 
 /// Tables with their deletions.
 macro_rules! deletions {
@@ -36,7 +42,7 @@ macro_rules! deletions {
     };
 }
 
-/// Every table that belongs to owners but `turns`, in an order that no reference forbids. A table that is added has its place here: a
+/// Every table that belongs to owners but `turns` and `api_keys`, in an order that no reference forbids. A table that is added has its place here: a
 /// test finds those that have none.
 pub(in super::super) const DELETIONS: &[(&str, &str)] = deletions![
     "jobs",
@@ -72,7 +78,11 @@ pub(super) async fn erase(
         return Ok(None);
     }
     let turns: Vec<(Uuid,)> = owned_as(TURNS, owner).fetch_all(&mut *tx).await?;
-    let mut removed = BTreeMap::from([("turns".to_owned(), turns.len() as u64)]);
+    let keys = owned(KEYS, owner).execute(&mut *tx).await?;
+    let mut removed = BTreeMap::from([
+        ("turns".to_owned(), turns.len() as u64),
+        ("api_keys".to_owned(), keys.rows_affected()),
+    ]);
     for (table, deletion) in DELETIONS {
         let gone = owned(deletion, owner).execute(&mut *tx).await?;
         removed.insert((*table).to_owned(), gone.rows_affected());

@@ -20,6 +20,39 @@ async fn a_second_opening_of_the_same_file_is_refused_with_its_name_until_the_fi
 }
 
 #[tokio::test]
+async fn keys_are_made_beside_the_process_that_serves_the_file_and_seen_by_it() {
+    let fixture = Fixture::new().await;
+    let session = fixture.session().await;
+    let started = fixture.started(session).await;
+    let options = SqliteOptions::new(path(fixture.directory.path()));
+    let beside = SqliteStore::open_beside(options.clone()).await.unwrap();
+    beside.ready().await.unwrap();
+    let name = "acme".parse().unwrap();
+    let fresh = TenantId(fixture.ids.uuid());
+    let made = beside.make_tenant(&name, fresh, fixture.now).await.unwrap();
+    beside.close().await;
+    let seen = fixture.store.find_tenant(&name).await.unwrap();
+    assert_eq!(seen, Some(made.id));
+    // What the serving process runs is not disturbed, and it is still the only one.
+    let committed = fixture
+        .store
+        .commit_turn(started.key, fixture.commit())
+        .await;
+    assert!(committed.is_ok());
+    let refused = SqliteStore::open(options).await.unwrap_err();
+    assert!(matches!(refused, OpenError::InUse { .. }));
+}
+
+#[tokio::test]
+async fn nothing_is_made_by_opening_beside_nobody() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = SqliteOptions::new(path(directory.path()));
+    let refused = SqliteStore::open_beside(options).await.unwrap_err();
+    assert!(matches!(refused, OpenError::Open { .. }));
+    assert!(!path(directory.path()).exists());
+}
+
+#[tokio::test]
 async fn a_link_to_the_file_is_the_same_file() {
     let fixture = Fixture::new().await;
     let link = fixture.directory.path().join("link.db");

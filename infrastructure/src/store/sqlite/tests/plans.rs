@@ -17,6 +17,7 @@ const SMALL: [&str; 13] = [
     "owners",
     "jobs USING PRIMARY KEY",
     "erasures_unfinished",
+    "tenants",
     // Read in its order, up to a limit.
     "memories_stated",
     // The few models that ever were in use.

@@ -17,6 +17,8 @@ use crate::store::sqlite::statements::statements;
 
 statements! {
     TURNS = "DELETE FROM turns WHERE tenant_id = ?1 AND owner_id = ?2 RETURNING id";
+    /// Keys that are good for this user alone name the user.
+    KEYS = "DELETE FROM api_keys WHERE tenant_id = ?1 AND user_name = (SELECT user_name FROM owners WHERE tenant_id = ?1 AND owner_id = ?2)";
     KEEP_RECEIPT = "INSERT INTO erasures (tenant_id, owner_id, id, erased_at, removed) VALUES (?1, ?2, ?3, ?4, ?5)";
     UNFINISHED = "SELECT count(*) AS erasures FROM erasures WHERE rewritten = 0";
     MARK_FINISHED = "UPDATE erasures SET rewritten = 1 WHERE rewritten = 0";
@@ -29,7 +31,7 @@ macro_rules! deletions {
     };
 }
 
-/// Every table that belongs to owners but `turns`, in an order that no reference forbids. A table that is added has its place here: a
+/// Every table that belongs to owners but `turns` and `api_keys`, in an order that no reference forbids. A table that is added has its place here: a
 /// test finds those that have none.
 pub(in crate::store::sqlite) const DELETIONS: &[(&str, &str)] = deletions![
     "jobs",
@@ -69,7 +71,14 @@ pub(super) async fn erase(
         .iter()
         .map(|row| Ok(TurnId(Row::of("turns", row).get("id")?)))
         .collect::<StoreResult<_>>()?;
-    let mut removed = BTreeMap::from([("turns".to_owned(), turns.len() as u64)]);
+    let keys = owned(KEYS, owner)
+        .execute(&mut *connection)
+        .await
+        .map_err(store_error)?;
+    let mut removed = BTreeMap::from([
+        ("turns".to_owned(), turns.len() as u64),
+        ("api_keys".to_owned(), keys.rows_affected()),
+    ]);
     for (table, deletion) in DELETIONS {
         let gone = owned(deletion, owner)
             .execute(&mut *connection)

@@ -1,0 +1,152 @@
+//! What each operation needs of whoever asks: the one place that says so. A test fails while an operation of the document has no line here.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use axum::http::Method;
+use tidemark_domain::identity::Scope;
+
+/// What an operation needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing: it tells nobody's data.
+    Nothing,
+    /// A key with this scope.
+    Key(Scope),
+    /// A key with the scope `admin` of the default tenant: it tells of the installation as a whole.
+    Operator,
+}
+
+impl Need {
+    /// The scope among it.
+    pub fn scope(self) -> Option<Scope> {
+        match self {
+            Self::Nothing => None,
+            Self::Key(scope) => Some(scope),
+            Self::Operator => Some(Scope::Admin),
+        }
+    }
+}
+
+const CHAT: Need = Need::Key(Scope::Chat);
+const READ: Need = Need::Key(Scope::MemoryRead);
+const WRITE: Need = Need::Key(Scope::MemoryWrite);
+const ADMIN: Need = Need::Key(Scope::Admin);
+
+/// Methods with their paths, and what they need.
+pub const OPERATIONS: &[(&str, &str, Need)] = &[
+    ("GET", "/healthz", Need::Nothing),
+    ("GET", "/readyz", Need::Nothing),
+    ("GET", "/metrics", Need::Operator),
+    ("GET", "/", Need::Nothing),
+    ("GET", "/assets/{name}", Need::Nothing),
+    ("GET", "/docs", Need::Nothing),
+    ("GET", "/openapi.json", Need::Nothing),
+    ("GET", "/v1/sessions", CHAT),
+    ("POST", "/v1/sessions", CHAT),
+    ("GET", "/v1/sessions/{id}", CHAT),
+    ("PATCH", "/v1/sessions/{id}", CHAT),
+    ("DELETE", "/v1/sessions/{id}", CHAT),
+    ("GET", "/v1/sessions/{id}/messages", CHAT),
+    ("POST", "/v1/sessions/{id}/messages", CHAT),
+    ("POST", "/v1/sessions/{id}/turns", CHAT),
+    ("GET", "/v1/turns/{id}", CHAT),
+    ("GET", "/v1/turns/{id}/events", CHAT),
+    ("POST", "/v1/turns/{id}/cancel", CHAT),
+    ("GET", "/v1/chat/stream", CHAT),
+    ("GET", "/v1/memories", READ),
+    ("POST", "/v1/memories", WRITE),
+    ("POST", "/v1/memories/recall", READ),
+    ("GET", "/v1/memories/{id}", READ),
+    ("PATCH", "/v1/memories/{id}", WRITE),
+    ("DELETE", "/v1/memories/{id}", WRITE),
+    ("GET", "/v1/memories/{id}/history", READ),
+    ("GET", "/v1/changes", READ),
+    ("POST", "/v1/changes/{id}/revert", WRITE),
+    ("GET", "/v1/jobs", ADMIN),
+    ("POST", "/v1/jobs/{id}/retry", ADMIN),
+    ("DELETE", "/v1/jobs/{id}", ADMIN),
+    ("POST", "/v1/users/{id}/export", ADMIN),
+    ("DELETE", "/v1/users/{id}", ADMIN),
+];
+
+/// What the operation needs; none where there is no such operation. Headers alone need what the whole answer does.
+pub fn need(method: &Method, path: &str) -> Option<Need> {
+    static BY_PATH: LazyLock<HashMap<&str, Vec<(&str, Need)>>> = LazyLock::new(|| {
+        let mut by_path: HashMap<&str, Vec<(&str, Need)>> = HashMap::new();
+        for (method, path, need) in OPERATIONS {
+            by_path.entry(path).or_default().push((method, *need));
+        }
+        by_path
+    });
+    let method = if method == Method::HEAD {
+        Method::GET.as_str()
+    } else {
+        method.as_str()
+    };
+    let methods = BY_PATH.get(path)?;
+    let found = methods.iter().find(|(known, _)| *known == method);
+    found.map(|(_, need)| *need)
+}
+
+/// The same, of a method in any case, for the document.
+pub fn declared(method: &str, path: &str) -> Option<Need> {
+    let found = OPERATIONS
+        .iter()
+        .find(|(known, at, _)| known.eq_ignore_ascii_case(method) && *at == path);
+    found.map(|(_, _, need)| *need)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Beside the operations of the document: its own address, and the pages.
+    const PAGES: [&str; 4] = ["/", "/assets/{name}", "/docs", "/openapi.json"];
+
+    #[test]
+    fn every_operation_of_the_document_says_what_it_needs_and_nothing_else_does() {
+        let document = crate::openapi::document().unwrap();
+        let mut documented = BTreeSet::new();
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            for (method, _) in methods.as_object().unwrap() {
+                documented.insert((method.to_uppercase(), path.clone()));
+            }
+        }
+        let said: BTreeSet<_> = OPERATIONS
+            .iter()
+            .filter(|(_, path, _)| !PAGES.contains(path))
+            .map(|(method, path, _)| ((*method).to_owned(), (*path).to_owned()))
+            .collect();
+        assert_eq!(said, documented);
+        assert_eq!(OPERATIONS.len(), said.len() + PAGES.len());
+    }
+
+    #[test]
+    fn only_what_tells_nobodys_data_needs_nothing() {
+        let open: Vec<_> = OPERATIONS
+            .iter()
+            .filter(|(_, _, need)| *need == Need::Nothing)
+            .map(|(method, path, _)| (*method, *path))
+            .collect();
+        let expected = [
+            "/healthz",
+            "/readyz",
+            "/",
+            "/assets/{name}",
+            "/docs",
+            "/openapi.json",
+        ];
+        assert_eq!(open, expected.map(|path| ("GET", path)));
+    }
+
+    #[test]
+    fn what_an_operation_needs_is_found_by_its_method_and_path() {
+        assert_eq!(need(&Method::GET, "/v1/memories"), Some(READ));
+        assert_eq!(need(&Method::HEAD, "/v1/memories"), Some(READ));
+        assert_eq!(need(&Method::POST, "/v1/memories"), Some(WRITE));
+        assert_eq!(need(&Method::PUT, "/v1/memories"), None);
+        assert_eq!(need(&Method::GET, "/v1/nothing"), None);
+    }
+}
