@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 
 use axum::extract::Request;
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -24,25 +24,16 @@ pub async fn own_pages_only(request: Request, next: Next) -> Response {
 
 fn check(request: &Request) -> Result<(), Problem> {
     let headers = request.headers();
-    let host = request
-        .uri()
-        .authority()
-        .map(|a| a.as_str().to_owned())
-        .or_else(|| text(headers, header::HOST.as_str()).map(ToOwned::to_owned))
-        .unwrap_or_default();
+    let host = host(request.uri(), headers);
     if !is_loopback(&host) {
         return Err(
             forbidden("the Host is not a loopback name").field("Host", "must be a loopback name")
         );
     }
-    if let Some(origin) = text(headers, header::ORIGIN.as_str()) {
-        let own = origin.split_once("://").is_some_and(|(scheme, rest)| {
-            matches!(scheme, "http" | "https") && rest.eq_ignore_ascii_case(&host)
-        });
-        if !own {
-            return Err(forbidden("the request comes from another page")
-                .field("Origin", "must be this server's own"));
-        }
+    let origin = text(headers, header::ORIGIN.as_str());
+    if origin.is_some_and(|origin| !is_own(origin, &host)) {
+        return Err(forbidden("the request comes from another page")
+            .field("Origin", "must be this server's own"));
     }
     let api = request.uri().path().starts_with("/v1/");
     match text(headers, "sec-fetch-site") {
@@ -64,6 +55,21 @@ fn check(request: &Request) -> Result<(), Problem> {
         return Err(unsupported_media_type());
     }
     Ok(())
+}
+
+/// The host that a request is for.
+pub(crate) fn host(uri: &Uri, headers: &HeaderMap) -> String {
+    uri.authority()
+        .map(|a| a.as_str().to_owned())
+        .or_else(|| text(headers, header::HOST.as_str()).map(ToOwned::to_owned))
+        .unwrap_or_default()
+}
+
+/// Whether an Origin is that of a page of the host.
+pub(crate) fn is_own(origin: &str, host: &str) -> bool {
+    origin.split_once("://").is_some_and(|(scheme, rest)| {
+        matches!(scheme, "http" | "https") && rest.eq_ignore_ascii_case(host)
+    })
 }
 
 /// Somebody follows a link to the page. It shows nothing of anybody to the page the link was on.

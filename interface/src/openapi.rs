@@ -6,7 +6,9 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
 use crate::auth::operations::{self, Need};
-use crate::http::{changes, chat, health, jobs, memories, messages, sessions, turns, users};
+use crate::http::{
+    changes, chat, health, jobs, memories, messages, sessions, sign_in, turns, users,
+};
 
 /// What stands above the operations.
 #[derive(OpenApi)]
@@ -29,6 +31,7 @@ use crate::http::{changes, chat, health, jobs, memories, messages, sessions, tur
         (name = "changes", description = "What was done to memories; each change can be undone as a whole."),
         (name = "jobs", description = "Work derived from turns."),
         (name = "users", description = "Everything that is kept of a user, and its end."),
+        (name = "sign-in", description = "A page trades a key for a cookie."),
         (name = "health", description = "Whether the server is well."),
     ),
     components(schemas(turns::event::Event, crate::problem::ProblemDocument))
@@ -46,6 +49,7 @@ pub fn router() -> OpenApiRouter<App> {
         .merge(changes::router())
         .merge(jobs::router())
         .merge(users::router())
+        .merge(sign_in::router())
         .merge(health::router())
 }
 
@@ -74,12 +78,26 @@ pub fn document() -> Result<Value, serde_json::Error> {
             }
         }
     }
-    document["components"]["securitySchemes"] = json!({ "key": {
-        "type": "http",
-        "scheme": "bearer",
-        "bearerFormat": "tmk_<id>_<secret>",
-        "description": "An API key, where the server asks for one.",
-    }});
+    document["components"]["securitySchemes"] = json!({
+        "key": {
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "tmk_<id>_<secret>",
+            "description": "An API key, where the server asks for one.",
+        },
+        "sign_in": {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": "tidemark",
+            "description": "What `POST /v1/login` gives a page; over TLS its name is `__Host-tidemark`.",
+        },
+        "ticket": {
+            "type": "apiKey",
+            "in": "query",
+            "name": "ticket",
+            "description": "What `POST /v1/turns/{id}/ticket` gives for the events of one turn.",
+        },
+    });
     Ok(document)
 }
 
@@ -89,7 +107,14 @@ fn secure(operation: &mut Value, need: Option<Need>) {
         operation["security"] = json!([]);
         return;
     };
-    operation["security"] = json!([{ "key": [scope.as_str()] }]);
+    let mut security = vec![
+        json!({ "key": [scope.as_str()] }),
+        json!({ "sign_in": [scope.as_str()] }),
+    ];
+    if need.is_some_and(Need::takes_ticket) {
+        security.push(json!({ "ticket": [] }));
+    }
+    operation["security"] = security.into();
     let whose = match need {
         Some(Need::Operator) => " of the tenant `default`",
         _ => "",

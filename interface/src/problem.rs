@@ -70,7 +70,7 @@ codes! {
     InsufficientScope => "insufficient_scope", FORBIDDEN, "Insufficient scope", Caller;
     /// The key is bound to one user, and `X-Tidemark-User` names another.
     UserNotAllowed => "user_not_allowed", FORBIDDEN, "User not allowed", Caller;
-    /// The Host or Origin is not one that may use this server. Without authentication only pages of this server itself may.
+    /// The Host or Origin is not one that may use this server. Without authentication, and by the cookie of a page, only pages of this server itself may.
     ForbiddenOrigin => "forbidden_origin", FORBIDDEN, "Forbidden origin", Caller;
     /// There is nothing at this address, or it is not yours.
     NotFound => "not_found", NOT_FOUND, "Not found", Caller;

@@ -42,7 +42,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, Owners, Shared, StreamSettings};
-use crate::auth::Gate;
+use crate::auth::{Gate, Keys};
 use crate::config::setting::AuthMode;
 use crate::config::{Settings, sections, setting};
 use crate::event_log::EventLogFile;
@@ -232,7 +232,7 @@ pub fn wire(
             .with_embedding(embedders.present.is_some()),
         revert: Revert::new(Arc::clone(&store), Arc::clone(&ids), Arc::clone(&clock))
             .with_embedding(embedders.present.is_some()),
-        gate: gate(&settings.auth, &store, &clock),
+        gate: gate(settings, &store, &clock),
         owners: Owners::new(Arc::clone(&store)),
         embedders: embedders.clone(),
         store,
@@ -301,13 +301,14 @@ fn extractor(
     Ok(Extractor::by(model, extraction_settings(settings)).map(Arc::new))
 }
 
-fn gate(settings: &sections::Auth, store: &Arc<dyn Store>, clock: &Arc<dyn Clock>) -> Gate {
-    match settings.mode {
+fn gate(settings: &Settings, store: &Arc<dyn Store>, clock: &Arc<dyn Clock>) -> Gate {
+    match settings.auth.mode {
         AuthMode::None => Gate::open(),
-        AuthMode::Keys => Gate::Keys(Authenticator::new(
-            Arc::clone(store) as _,
-            Arc::clone(clock),
-        )),
+        AuthMode::Keys => Gate::Keys(Keys {
+            authenticator: Authenticator::new(Arc::clone(store) as _, Arc::clone(clock)),
+            session: Duration::from_hours(settings.auth.session_hours),
+            tls: settings.tls.cert.is_some(),
+        }),
     }
 }
 

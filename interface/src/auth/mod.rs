@@ -1,21 +1,27 @@
 //! Who asks, and whether they may: decided before an operation sees the request.
 //!
 //! - [`operations`]: what each operation needs
+//! - [`cookie`]: what a page shows that has signed in
+//! - [`ticket`]: what an `EventSource` shows
 //!
 //! An operation that takes a [`Caller`](crate::extract::Caller), a [`Reader`](crate::extract::Reader) or a
 //! [`Tenant`](crate::extract::Tenant) gets it of the [`Identity`] that was found here, and none where nothing was looked for: what is not
 //! declared is not served.
 
+pub mod cookie;
 pub mod operations;
+pub mod ticket;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tidemark_application::access::authenticate::{AuthenticationError, Authenticator};
+use tidemark_application::access::authenticate::{AuthenticationError, Authenticator, KnownKey};
+use tidemark_application::access::pass::{NO_KEY, Pass, Purpose, Unverified};
 use tidemark_domain::identity::{Denied, Principal, Scope};
 use tidemark_domain::ids::UserName;
 
@@ -28,8 +34,19 @@ use crate::problem::{Code, Problem};
 pub enum Gate {
     /// Not at all: whoever can connect, from this machine alone.
     Open(Arc<Principal>),
-    /// By API keys.
-    Keys(Authenticator),
+    /// By API keys, and what stands for them.
+    Keys(Keys),
+}
+
+/// Asks for keys.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    /// Knows them.
+    pub authenticator: Authenticator,
+    /// How long a page stays signed in.
+    pub session: Duration,
+    /// This server itself adds TLS.
+    pub tls: bool,
 }
 
 impl Gate {
@@ -46,6 +63,16 @@ pub struct Identity {
     pub principal: Arc<Principal>,
     /// The user it is about.
     pub user: UserName,
+    /// The key it was proven with; none where none is asked for.
+    pub key: Option<Arc<KnownKey>>,
+}
+
+impl FromRequestParts<App> for Identity {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, Problem> {
+        Self::of(parts).cloned()
+    }
 }
 
 impl Identity {
@@ -87,29 +114,106 @@ async fn identify(app: &App, parts: &Parts) -> Result<Option<Identity>, Problem>
     let Some(need) = need.filter(|need| *need != Need::Nothing) else {
         return Ok(None);
     };
-    let principal = match &app.gate {
-        Gate::Open(anybody) => Arc::clone(anybody),
-        Gate::Keys(authenticator) => by_key(authenticator, &parts.headers).await?,
+    if need.takes_ticket()
+        && bearer(&parts.headers).is_none()
+        && let Some(ticket) = ticket::shown(&parts.uri)
+    {
+        return by_ticket(app, parts, ticket).await.map(Some);
+    }
+    let (principal, key) = match &app.gate {
+        Gate::Open(anybody) => (Arc::clone(anybody), None),
+        Gate::Keys(keys) => by_key_or_cookie(app, keys, parts).await?,
     };
     match need {
         Need::Nothing => {}
-        Need::Key(scope) => principal.permit(scope)?,
+        Need::Key(scope) | Need::KeyOrTicket(scope) => principal.permit(scope)?,
         Need::Operator => principal.permit_operator()?,
     }
     let user = principal.asks_for(named_user(&parts.headers)?)?;
-    Ok(Some(Identity { principal, user }))
+    Ok(Some(Identity {
+        principal,
+        user,
+        key,
+    }))
 }
 
-async fn by_key(
-    authenticator: &Authenticator,
-    headers: &HeaderMap,
-) -> Result<Arc<Principal>, Problem> {
-    let key = bearer(headers).ok_or_else(|| {
+async fn by_key_or_cookie(
+    app: &App,
+    keys: &Keys,
+    parts: &Parts,
+) -> Result<(Arc<Principal>, Option<Arc<KnownKey>>), Problem> {
+    if let Some(key) = bearer(&parts.headers) {
+        let known = keys.authenticator.by_key(key).await?;
+        return Ok((Arc::clone(&known.principal), Some(known)));
+    }
+    let cookie = cookie::read(&parts.headers).ok_or_else(|| {
         let detail = "a key is needed, as the header Authorization: Bearer tmk_…";
         Problem::new(Code::Unauthenticated, detail).challenge(challenge(""))
     })?;
-    let known = authenticator.by_key(key).await?;
-    Ok(Arc::clone(&known.principal))
+    cookie::from_own_page(parts)?;
+    let (pass, known) = by_pass(app, cookie, Purpose::SignIn).await?;
+    if pass.is_over(app.clock.now()) {
+        return Err(refused_pass("the page has to sign in again"));
+    }
+    let key = known.ok_or_else(|| refused_pass("the cookie is not valid"))?;
+    let principal = match pass.user {
+        None => Arc::clone(&key.principal),
+        Some(user) => Arc::new(Principal {
+            user: Some(user),
+            ..Principal::clone(&key.principal)
+        }),
+    };
+    Ok((principal, Some(key)))
+}
+
+/// A ticket names the user, whatever else the request says.
+async fn by_ticket(app: &App, parts: &Parts, ticket: &str) -> Result<Identity, Problem> {
+    let invalid = || refused_pass("the ticket is not valid for this turn");
+    let turn = ticket::turn(&parts.uri).ok_or_else(invalid)?;
+    let (pass, key) = by_pass(app, ticket, Purpose::Ticket(turn)).await?;
+    let principal = match &app.gate {
+        Gate::Open(anybody) => Arc::clone(anybody),
+        Gate::Keys(_) => Arc::clone(&key.as_ref().ok_or_else(invalid)?.principal),
+    };
+    principal.permit(Scope::Chat)?;
+    let user = principal.asks_for(pass.user.clone())?;
+    let identity = Identity {
+        principal,
+        user,
+        key,
+    };
+    if ticket::is_over(app, &identity, turn, &pass).await? {
+        return Err(refused_pass(
+            "the ticket is no longer good: its turn has ended",
+        ));
+    }
+    Ok(identity)
+}
+
+/// What a pass says, and the key it stands for.
+async fn by_pass(
+    app: &App,
+    text: &str,
+    purpose: Purpose,
+) -> Result<(Pass, Option<Arc<KnownKey>>), Problem> {
+    let invalid = || match purpose {
+        Purpose::Ticket(_) => refused_pass("the ticket is not valid for this turn"),
+        Purpose::SignIn => refused_pass("the cookie is not valid"),
+    };
+    let read = Unverified::read(text, purpose).ok_or_else(invalid)?;
+    let key = match (&app.gate, read.key()) {
+        (Gate::Open(_), _) => None,
+        (Gate::Keys(_), None) => return Err(invalid()),
+        (Gate::Keys(keys), Some(id)) => Some(keys.authenticator.by_id(id).await?),
+    };
+    let hash = key.as_ref().map_or(&NO_KEY, |known| &known.stored.hash);
+    let pass = read.verified(purpose, hash).ok_or_else(invalid)?;
+    Ok((pass, key))
+}
+
+fn refused_pass(detail: &str) -> Problem {
+    let said = format!("error=\"invalid_token\", error_description=\"{detail}\"");
+    Problem::new(Code::Unauthenticated, detail).challenge(challenge(&said))
 }
 
 /// The bearer token of a request. The scheme's name has no case (RFC 9110, 11.1).

@@ -13,6 +13,8 @@ pub enum Need {
     Nothing,
     /// A key with this scope.
     Key(Scope),
+    /// A key with this scope, or a ticket for the turn.
+    KeyOrTicket(Scope),
     /// A key with the scope `admin` of the default tenant: it tells of the installation as a whole.
     Operator,
 }
@@ -22,9 +24,14 @@ impl Need {
     pub fn scope(self) -> Option<Scope> {
         match self {
             Self::Nothing => None,
-            Self::Key(scope) => Some(scope),
+            Self::Key(scope) | Self::KeyOrTicket(scope) => Some(scope),
             Self::Operator => Some(Scope::Admin),
         }
+    }
+
+    /// Whether a ticket will do.
+    pub fn takes_ticket(self) -> bool {
+        matches!(self, Self::KeyOrTicket(_))
     }
 }
 
@@ -42,6 +49,8 @@ pub const OPERATIONS: &[(&str, &str, Need)] = &[
     ("GET", "/assets/{name}", Need::Nothing),
     ("GET", "/docs", Need::Nothing),
     ("GET", "/openapi.json", Need::Nothing),
+    ("POST", "/v1/login", Need::Nothing),
+    ("POST", "/v1/logout", Need::Nothing),
     ("GET", "/v1/sessions", CHAT),
     ("POST", "/v1/sessions", CHAT),
     ("GET", "/v1/sessions/{id}", CHAT),
@@ -51,7 +60,12 @@ pub const OPERATIONS: &[(&str, &str, Need)] = &[
     ("POST", "/v1/sessions/{id}/messages", CHAT),
     ("POST", "/v1/sessions/{id}/turns", CHAT),
     ("GET", "/v1/turns/{id}", CHAT),
-    ("GET", "/v1/turns/{id}/events", CHAT),
+    (
+        "GET",
+        "/v1/turns/{id}/events",
+        Need::KeyOrTicket(Scope::Chat),
+    ),
+    ("POST", "/v1/turns/{id}/ticket", CHAT),
     ("POST", "/v1/turns/{id}/cancel", CHAT),
     ("GET", "/v1/chat/stream", CHAT),
     ("GET", "/v1/memories", READ),
@@ -131,14 +145,16 @@ mod tests {
             .map(|(method, path, _)| (*method, *path))
             .collect();
         let expected = [
-            "/healthz",
-            "/readyz",
-            "/",
-            "/assets/{name}",
-            "/docs",
-            "/openapi.json",
+            ("GET", "/healthz"),
+            ("GET", "/readyz"),
+            ("GET", "/"),
+            ("GET", "/assets/{name}"),
+            ("GET", "/docs"),
+            ("GET", "/openapi.json"),
+            ("POST", "/v1/login"),
+            ("POST", "/v1/logout"),
         ];
-        assert_eq!(open, expected.map(|path| ("GET", path)));
+        assert_eq!(open, expected);
     }
 
     #[test]

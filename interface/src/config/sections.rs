@@ -210,6 +210,8 @@ section! {
     Auth {
         /// "none": whoever can reach it. Allowed on a loopback address alone. "keys": whoever has an API key, as `tidemark keys create` makes them.
         mode: AuthMode = AuthMode::None;
+        /// How long a page stays signed in; then it is asked for its key again.
+        session_hours: u64 = 24, 1..=8_760;
     }
 }
 

@@ -19,7 +19,9 @@ impl FromRequestParts<App> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let Identity { principal, user } = Identity::of(parts)?;
+        let Identity {
+            principal, user, ..
+        } = Identity::of(parts)?;
         let owner = app.owners.resolve(principal.tenant, user.clone()).await?;
         Ok(Self { owner })
     }
@@ -36,7 +38,9 @@ impl FromRequestParts<App> for Reader {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        let Identity { principal, user } = Identity::of(parts)?;
+        let Identity {
+            principal, user, ..
+        } = Identity::of(parts)?;
         let owner = app.owners.find(principal.tenant, user.clone()).await?;
         Ok(Self { owner })
     }

@@ -11,5 +11,6 @@ pub mod memories;
 pub mod messages;
 pub mod page;
 pub mod sessions;
+pub mod sign_in;
 pub mod turns;
 pub mod users;

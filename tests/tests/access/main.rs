@@ -11,3 +11,5 @@ mod commands;
 mod keys;
 mod operation;
 mod operations;
+mod sign_in;
+mod tickets;

@@ -111,6 +111,7 @@ impl Operation {
     fn body(&self) -> Option<Value> {
         let body = match self.id.as_str() {
             "create_session" => json!({}),
+            "login" => json!({"key": "x"}),
             "update_session" => json!({"title": "taken"}),
             "import_messages" => {
                 json!({"messages": [{"role": "user", "content": "planted", "created_at": "2025-01-01T00:00:00Z"}]})

@@ -16,6 +16,7 @@ use validator::Validate;
 
 use super::view::{TurnStatusView, TurnView, events_url};
 use crate::app::App;
+use crate::auth::{Identity, ticket};
 use crate::extract::{Caller, IdPath, IdempotencyKey, JsonBody, no_nul};
 use crate::http::memories::recall::{ProfileView, TopKView};
 use crate::http::memories::view::ScopeView;
@@ -148,6 +149,9 @@ pub struct AcceptedTurn {
     /// Where its events are.
     #[schema(examples("/v1/turns/0192f0c1-2b5e-7c3a-9d1e-4f5a6b7c8d9e/events"))]
     pub events_url: String,
+    /// A ticket for the events, for an `EventSource`; see `POST /v1/turns/{id}/ticket`.
+    #[schema(examples("tmt_AZLwwStefDqdHk9aa3yNng"))]
+    pub ticket: String,
 }
 
 /// Say something in a session
@@ -174,6 +178,7 @@ pub struct AcceptedTurn {
 )]
 pub async fn create_turn(
     State(app): State<App>,
+    identity: Identity,
     caller: Caller,
     IdPath(session): IdPath<Uuid>,
     key: IdempotencyKey,
@@ -211,6 +216,7 @@ pub async fn create_turn(
             session_id: turn.session_id.0,
             status: turn.status.into(),
             events_url: events_url(turn.id),
+            ticket: ticket::issue(&identity, turn.id, app.clock.now()),
         }),
     )
         .into_response();

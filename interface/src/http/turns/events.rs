@@ -24,6 +24,8 @@ pub struct EventsParams {
     pub after: Option<u64>,
     /// Also tell the model's reasoning, as it comes.
     pub reasoning: Option<bool>,
+    /// A ticket for this turn, in place of a key and a user's name.
+    pub ticket: Option<String>,
 }
 
 /// Follow a turn

@@ -5,6 +5,7 @@ pub mod create;
 pub mod event;
 pub mod events;
 pub mod get;
+pub mod ticket;
 pub mod view;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -19,6 +20,7 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(get::get_turn))
         .routes(routes!(events::stream_turn_events))
         .routes(routes!(cancel::cancel_turn))
+        .routes(routes!(ticket::create_ticket))
 }
 
 /// What a turn's own `problem` may say; the second half of `docs/errors.md`.
