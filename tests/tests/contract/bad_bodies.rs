@@ -214,7 +214,9 @@ async fn no_operation_passes_over_its_body(store: Store) {
             answer.expect_problem_with(400, "colour");
             for body in ["", "{}", " { } "] {
                 let answer = send(&client, &method, &path, body).await;
-                assert_eq!(answer.status, 404, "{method} {path} refuses {body}");
+                // Signing out is about nothing that could be missing.
+                let expected = if template.contains("{id}") { 404 } else { 204 };
+                assert_eq!(answer.status, expected, "{method} {path} refuses {body}");
             }
             without += 1;
         }

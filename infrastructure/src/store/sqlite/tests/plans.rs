@@ -5,7 +5,7 @@ use sqlx::Row;
 use super::*;
 
 /// Indexes of open or unfinished things alone, which may be walked.
-const SMALL: [&str; 13] = [
+const SMALL: [&str; 14] = [
     "turns_open",
     "turns_running",
     "turns_queued",
