@@ -9,8 +9,10 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use percent_encoding::percent_decode_str;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
 use validator::{Validate, ValidationErrors, ValidationErrorsKind};
 
 use crate::body;
@@ -79,6 +81,11 @@ fn without_fields(bytes: &[u8]) -> Result<NoBody, Problem> {
     let named = given.keys().take(NAMED);
     Err(named.fold(unknown, |problem, name| problem.field(name, "is unknown")))
 }
+
+/// The body of an operation that takes none, as generated clients send it: they declare it as JSON.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NoFields {}
 
 /// How many unknown fields of a body that is to have none are named.
 const NAMED: usize = 10;
@@ -307,7 +314,6 @@ pub fn no_nul(text: &str) -> Result<(), validator::ValidationError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::Deserialize;
 
     #[derive(Debug, Deserialize, Validate)]
     #[serde(deny_unknown_fields)]

@@ -5,13 +5,16 @@
 //! (which a form of another page cannot do).
 
 use std::net::IpAddr;
+use std::sync::LazyLock;
 
-use axum::extract::Request;
+use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderMap, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use serde_json::Value;
 
 use crate::extract::{is_json, unsupported_media_type};
+use crate::openapi;
 use crate::problem::{Code, Problem};
 
 /// Lets through what this server's own pages, or programs that are no browsers, send.
@@ -47,11 +50,9 @@ fn check(request: &Request) -> Result<(), Problem> {
         }
         _ => {}
     }
-    let writes = !matches!(
-        *request.method(),
-        Method::GET | Method::HEAD | Method::OPTIONS | Method::DELETE
-    );
-    if api && writes && !is_json(headers) {
+    // No browser sends another page's DELETE without asking first, and no operation knows further methods.
+    let writes = matches!(*request.method(), Method::POST | Method::PATCH);
+    if api && writes && !is_json(headers) && !is_without_operation(request) {
         return Err(unsupported_media_type());
     }
     Ok(())
@@ -70,6 +71,15 @@ pub(crate) fn is_own(origin: &str, host: &str) -> bool {
     origin.split_once("://").is_some_and(|(scheme, rest)| {
         matches!(scheme, "http" | "https") && rest.eq_ignore_ascii_case(host)
     })
+}
+
+/// Whether the address knows no such method: nothing is written, and what is wrong is the method.
+fn is_without_operation(request: &Request) -> bool {
+    static KNOWN: LazyLock<Value> = LazyLock::new(|| openapi::document().unwrap_or_default());
+    let path = request.extensions().get::<MatchedPath>();
+    let methods = path.and_then(|path| KNOWN["paths"].get(path.as_str()));
+    let method = request.method().as_str().to_ascii_lowercase();
+    methods.is_some_and(|methods| methods.get(method).is_none())
 }
 
 /// Somebody follows a link to the page. It shows nothing of anybody to the page the link was on.
@@ -213,9 +223,22 @@ mod tests {
                 &[host, ("content-type", "application/json; charset=utf-8")],
             ),
             request("DELETE", "/v1/sessions/x", &[host]),
+            request("TRACE", "/v1/sessions/x", &[host]),
+            request("PUT", "/v1/sessions/x", &[host]),
         ];
         for request in accepted {
             assert!(check(&request).is_ok(), "{request:?}");
+        }
+    }
+
+    #[test]
+    fn every_method_that_takes_a_body_is_looked_at() {
+        let document = crate::openapi::document().unwrap();
+        for methods in document["paths"].as_object().unwrap().values() {
+            for (method, operation) in methods.as_object().unwrap() {
+                let takes_body = operation["requestBody"].is_object();
+                assert_eq!(takes_body, ["post", "patch"].contains(&method.as_str()));
+            }
         }
     }
 }

@@ -19,6 +19,7 @@ pub mod extract;
 pub mod guard;
 pub mod headers;
 pub mod http;
+pub mod lenient;
 pub mod lifecycle;
 pub mod openapi;
 pub mod pagination;

@@ -1,5 +1,8 @@
 //! The OpenAPI document: gathered from the operations, tidied, kept in `openapi/tidemark.json`.
 
+mod examples;
+mod refusals;
+
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -19,7 +22,9 @@ use crate::http::{
                        cursors. A POST that creates takes an `Idempotency-Key`. Where the server asks for API keys, a request carries one as \
                        `Authorization: Bearer tmk_…`, with the scope that the operation names. The header `X-Tidemark-User` names the user a \
                        request is for, unless the key is bound to one; without either, it is for the user `default`. Every response carries \
-                       `X-Request-Id`.",
+                       `X-Request-Id`. Unknown fields and parameters are refused; clients are to pass over what they do not know in responses, and \
+                       events whose type they do not know.",
+        contact(name = "The authors of Tidemark"),
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     servers((url = "/", description = "This server")),
@@ -98,6 +103,8 @@ pub fn document() -> Result<Value, serde_json::Error> {
             "description": "What `POST /v1/turns/{id}/ticket` gives for the events of one turn.",
         },
     });
+    refusals::complete(&mut document);
+    examples::add(&mut document)?;
     Ok(document)
 }
 
@@ -134,8 +141,12 @@ pub fn text() -> Result<String, serde_json::Error> {
     Ok(serde_json::to_string_pretty(&document()?)? + "\n")
 }
 
-/// Where `null` means something other than absence: it removes a session's title.
-const NULL_MATTERS: (&str, &str) = ("SessionPatch", "title");
+/// Where `null` means something other than absence: it removes a title, a key, an end.
+const NULL_MATTERS: [(&str, &str); 3] = [
+    ("MemoryPatch", "expires_at"),
+    ("MemoryPatch", "key"),
+    ("SessionPatch", "title"),
+];
 
 /// Optional fields are absent, never `null`, in responses and need not be `null` in requests: the document says so, for the sake of the
 /// types that are generated from it.
@@ -149,7 +160,7 @@ fn without_null(name: &str, schema: &mut Value) {
             }
             if let Some(Value::Object(properties)) = fields.get_mut("properties") {
                 for (property, value) in properties {
-                    if (name, property.as_str()) != NULL_MATTERS {
+                    if !NULL_MATTERS.contains(&(name, property.as_str())) {
                         tidy(value);
                     }
                 }
@@ -240,6 +251,21 @@ mod tests {
     }
 
     #[test]
+    fn an_event_is_told_apart_by_the_type_it_has_on_the_wire() {
+        let document = document().unwrap();
+        let schemas = &document["components"]["schemas"];
+        let mapping = &schemas["TurnEvent"]["discriminator"]["mapping"];
+        for (value, target) in mapping.as_object().unwrap() {
+            let named = |reference: &Value| {
+                let name = reference.as_str().unwrap().rsplit('/').next().unwrap();
+                schemas[name].clone()
+            };
+            let tag = named(&named(target)["properties"]["type"]["$ref"]);
+            assert_eq!(tag["enum"], json!([value]));
+        }
+    }
+
+    #[test]
     fn null_is_only_where_it_means_something() {
         let document = document().unwrap();
         let schemas = document["components"]["schemas"].as_object().unwrap();
@@ -252,7 +278,7 @@ mod tests {
             .filter(|(_, _, schema)| schema.to_string().contains("\"null\""))
             .map(|(name, property, _)| (name, property))
             .collect();
-        assert_eq!(with_null, [NULL_MATTERS]);
+        assert_eq!(with_null, NULL_MATTERS);
     }
 
     #[test]

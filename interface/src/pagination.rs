@@ -23,8 +23,10 @@ use crate::problem::{Code, Problem};
 pub struct PageParams {
     /// The most items, 1–100; 20 when not said.
     #[validate(range(min = 1, max = 100, message = "must be 1 to 100"))]
+    #[param(minimum = 1, maximum = 100, default = 20)]
     pub limit: Option<u32>,
     /// Goes on behind the page that gave it.
+    #[param(min_length = 1)]
     pub cursor: Option<String>,
 }
 

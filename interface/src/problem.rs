@@ -112,6 +112,13 @@ codes! {
     OutcomeUnknown => "outcome_unknown", SERVICE_UNAVAILABLE, "Outcome unknown", Dependency;
 }
 
+impl Code {
+    /// The URI of this kind of problem.
+    fn uri(self) -> String {
+        format!("urn:tidemark:problem:{}", self.as_str())
+    }
+}
+
 /// What is wrong with one field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FieldError {
@@ -150,6 +157,21 @@ pub struct ProblemDocument {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     pub errors: Vec<FieldError>,
+}
+
+impl ProblemDocument {
+    /// What a code looks like, for the document.
+    pub fn example(code: Code) -> Self {
+        Self {
+            kind: code.uri(),
+            title: code.title().to_owned(),
+            status: code.status().as_u16(),
+            detail: code.explanation().to_owned(),
+            code: code.as_str().to_owned(),
+            request_id: "0192f0c1-2b5e-7c3a-9d1e-4f5a6b7c8d9e".to_owned(),
+            errors: Vec::new(),
+        }
+    }
 }
 
 /// An error on its way out.
@@ -223,7 +245,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.code.status();
         let document = ProblemDocument {
-            kind: format!("urn:tidemark:problem:{}", self.code.as_str()),
+            kind: self.code.uri(),
             title: self.code.title().to_owned(),
             status: status.as_u16(),
             detail: self.detail,

@@ -54,9 +54,9 @@ find_python() {
 
 find_node() {
   if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
-    die "Node.js 20 or later with npm is needed"
+    die "Node.js 20.19 or later with npm is needed"
   fi
-  at_least "$(node --version | tr -d v)" 20.0.0 || die "Node.js 20 or later is needed, found $(node --version)"
+  at_least "$(node --version | tr -d v)" 20.19.0 || die "Node.js 20.19 or later is needed, found $(node --version)"
 }
 
 # at_least VERSION MINIMUM

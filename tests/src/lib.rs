@@ -18,6 +18,7 @@
 pub mod answer;
 pub mod client;
 pub mod clock;
+pub mod compatibility;
 pub mod database;
 pub mod directives;
 pub mod embeddings;

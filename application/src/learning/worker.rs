@@ -267,12 +267,16 @@ impl Workers {
             None => claims.iter().map(|_| None).collect(),
         };
         for (claim, outcome) in claims.iter().zip(&mut outcomes) {
-            let settled = match outcome {
-                Some(Ok(()) | Err(JobWriteError::Lost)) => true,
-                // Alone it would fare no better.
-                Some(Err(JobWriteError::Store(StoreError::Unavailable(_)))) => true,
-                Some(Err(_)) | None => false,
-            };
+            let settled = matches!(
+                outcome,
+                // Where the store cannot be reached, it would fare no better alone.
+                Some(
+                    Ok(())
+                        | Err(
+                            JobWriteError::Lost | JobWriteError::Store(StoreError::Unavailable(_))
+                        )
+                )
+            );
             if !settled {
                 let (this, claim) = (self.clone(), claim.clone());
                 *outcome = in_a_task(async move { this.apply(&claim).await }).await;

@@ -60,12 +60,14 @@ pub(crate) fn operations() -> Vec<Operation> {
                 assert_eq!(scopes.len(), 1, "{id}");
                 scopes[0].as_str().unwrap().to_owned()
             });
+            let body = operation.pointer("/requestBody/content/application~1json/schema/$ref");
+            let body = body.and_then(Value::as_str);
             all.push(Operation {
                 id,
                 method: method.to_uppercase().parse().unwrap(),
                 template: template.clone(),
                 scope,
-                has_body: operation["requestBody"].is_object(),
+                has_body: body.is_some_and(|name| !name.ends_with("/NoFields")),
             });
         }
     }

@@ -103,6 +103,19 @@ async fn a_method_that_is_not_served_is_named(store: Store) {
         );
     }
     client.delete("/healthz").await.expect_problem(405);
+    // Whatever is sent along: what is wrong is the method.
+    for (method, path) in [
+        (
+            Method::POST,
+            "/v1/turns/0192f0c1-2b5e-7c3a-9d1e-4f5a6b7c8d9e",
+        ),
+        (Method::PATCH, "/v1/sessions"),
+        (Method::PUT, "/v1/memories"),
+        (Method::TRACE, "/v1/changes"),
+    ] {
+        let undeclared = client.request(method, path);
+        client.send(undeclared).await.expect_problem(405);
+    }
 }
 
 async fn only_json_is_taken(store: Store) {

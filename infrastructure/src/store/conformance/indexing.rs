@@ -76,7 +76,9 @@ pub async fn jobs_of_a_kind_and_owner_are_claimed_together(store: Arc<dyn Store>
     }
 }
 
-pub async fn what_was_begun_waits_or_is_anothers_is_not_claimed_with_others(store: Arc<dyn Store>) {
+pub async fn what_was_begun_or_waits_or_belongs_to_another_is_not_claimed_with_others(
+    store: Arc<dyn Store>,
+) {
     let w = World::new(store).await;
     let sessions = [w.session().await, w.session().await, w.session().await];
     let failed = w.claimed(sessions[0], JobKind::Index).await;

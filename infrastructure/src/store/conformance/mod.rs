@@ -249,7 +249,7 @@ macro_rules! conformance {
             }
             indexing {
                 jobs_of_a_kind_and_owner_are_claimed_together
-                what_was_begun_waits_or_is_anothers_is_not_claimed_with_others
+                what_was_begun_or_waits_or_belongs_to_another_is_not_claimed_with_others
                 the_work_of_many_sessions_is_what_each_of_them_has
                 indexes_are_applied_together_as_each_alone
                 of_what_was_forgotten_nothing_is_indexed_with_others

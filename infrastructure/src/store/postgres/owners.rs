@@ -165,26 +165,22 @@ pub(super) fn resolve_all(
         });
         let known = known.await.map_err(Arc::new);
         for Asked { item, answer } in asked {
-            match &known {
-                Ok(known) => match known.get(item.as_str()) {
-                    Some(id) => {
-                        let _ = answer.send(Ok(*id));
-                    }
-                    // It waits for others, and nobody is to wait for it.
-                    None => {
-                        let database = database.clone();
-                        tokio::spawn(async move {
-                            let resolved = database.write(tenant, item, move |tx, name| {
-                                Box::pin(resolve(tx, tenant, name.as_str()))
-                            });
-                            let _ = answer.send(resolved.await);
-                        });
-                    }
-                },
-                Err(error) => {
-                    let _ = answer.send(Err(error.shared()));
-                }
+            let found = match &known {
+                Ok(known) => known.get(item.as_str()).map(|id| Ok(*id)),
+                Err(error) => Some(Err(error.shared())),
+            };
+            if let Some(outcome) = found {
+                let _ = answer.send(outcome);
+                continue;
             }
+            // It waits for others, and nobody is to wait for it.
+            let database = database.clone();
+            tokio::spawn(async move {
+                let resolved = database.write(tenant, item, move |tx, name| {
+                    Box::pin(resolve(tx, tenant, name.as_str()))
+                });
+                let _ = answer.send(resolved.await);
+            });
         }
     })
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::view::ChangeView;
 use crate::app::App;
-use crate::extract::{Caller, IdPath, NoBody};
+use crate::extract::{Caller, IdPath, NoBody, NoFields};
 use crate::problem::{Code, Problem, ProblemDocument};
 
 /// How many memories a refusal names.
@@ -24,6 +24,7 @@ const NAMED: usize = 10;
     operation_id = "revert_change",
     tag = "changes",
     params(("id" = Uuid, Path, description = "The change")),
+    request_body = NoFields,
     responses(
         (status = 200, description = "The change that undid it, now or before", body = ChangeView),
         (status = "4XX", description = "The request has to change", body = ProblemDocument, content_type = "application/problem+json"),

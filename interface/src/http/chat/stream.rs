@@ -37,6 +37,7 @@ pub struct ChatStreamParams {
         custom(function = "not_blank"),
         custom(function = "no_nul")
     )]
+    #[param(min_length = 1, max_length = 100_000, example = "What is the budget?")]
     pub query: String,
     /// The session; a new one when none is named.
     pub session_id: Option<Uuid>,
@@ -46,6 +47,7 @@ pub struct ChatStreamParams {
         length(min = 1, max = 255, message = "must be 1 to 255 characters"),
         custom(function = "no_nul")
     )]
+    #[param(min_length = 1, max_length = 255)]
     pub request_id: Option<String>,
     /// Also tell the model's reasoning, as it comes.
     pub reasoning: Option<bool>,
@@ -60,7 +62,7 @@ pub struct ChatStreamParams {
     operation_id = "chat_stream",
     tag = "turns",
     params(
-        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event seen, `<turn_id>:<seq>`"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event seen, `<turn_id>:<seq>`; an empty one is none", pattern = "^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]{1,18})?$"),
         ChatStreamParams,
     ),
     responses(

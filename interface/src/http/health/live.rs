@@ -16,6 +16,8 @@ pub struct Health {
 }
 
 /// Whether the server lives
+///
+/// For supervisors: it asks nothing of the store or the model.
 #[utoipa::path(
     get,
     path = "/healthz",

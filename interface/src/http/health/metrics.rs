@@ -9,6 +9,8 @@ use tidemark_application::ports::events::Reach;
 use crate::app::App;
 
 /// Figures for Prometheus
+///
+/// Counters, gauges and histograms of this process; `tidemark_jobs` counts the jobs of the store.
 #[utoipa::path(
     get,
     path = "/metrics",

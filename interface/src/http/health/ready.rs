@@ -29,6 +29,8 @@ pub struct Readiness {
 }
 
 /// Whether the server can do its work
+///
+/// For load balancers: 503 while the store does not answer or the server goes down.
 #[utoipa::path(
     get,
     path = "/readyz",

@@ -10,6 +10,8 @@ use crate::extract::{IdPath, NoBody, Tenant};
 use crate::problem::{Problem, ProblemDocument};
 
 /// Drop a failed or pending job
+///
+/// What it was to do is not done. A job that a worker has at the moment cannot be dropped.
 #[utoipa::path(
     delete,
     path = "/v1/jobs/{id}",

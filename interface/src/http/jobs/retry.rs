@@ -7,16 +7,19 @@ use uuid::Uuid;
 
 use super::view::JobView;
 use crate::app::App;
-use crate::extract::{IdPath, NoBody, Tenant};
+use crate::extract::{IdPath, NoBody, NoFields, Tenant};
 use crate::problem::{Problem, ProblemDocument};
 
 /// Retry a failed job
+///
+/// It waits for a worker again, with all its attempts. Only what has failed can be retried.
 #[utoipa::path(
     post,
     path = "/v1/jobs/{id}/retry",
     operation_id = "retry_job",
     tag = "jobs",
     params(("id" = Uuid, Path, description = "The job")),
+    request_body = NoFields,
     responses(
         (status = 200, description = "The job that now waits: this one, or one of its kind that waited for the session already", body = JobView),
         (status = "4XX", description = "The request has to change", body = ProblemDocument, content_type = "application/problem+json"),

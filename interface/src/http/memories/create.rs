@@ -16,6 +16,7 @@ use super::view::{KindView, MemoryView, ScopeView, Tagged};
 use crate::app::App;
 use crate::extract::{Caller, IdempotencyKey, JsonBody, no_nul};
 use crate::http::turns::create::not_blank;
+use crate::lenient::whole;
 use crate::problem::{Problem, ProblemDocument};
 use crate::times::{calendar_time, microseconds};
 
@@ -44,6 +45,7 @@ pub struct NewMemories {
     pub kind: Option<KindView>,
     /// 1–5; 3 when not said.
     #[validate(range(min = 1, max = 5, message = "must be 1 to 5"))]
+    #[serde(default, deserialize_with = "whole")]
     #[schema(minimum = 1, maximum = 5)]
     pub importance: Option<u8>,
     /// What it speaks of, 1–200 characters.
@@ -89,6 +91,7 @@ pub struct NewMemory {
     pub kind: Option<KindView>,
     /// 1–5; 3 when not said.
     #[validate(range(min = 1, max = 5, message = "must be 1 to 5"))]
+    #[serde(default, deserialize_with = "whole")]
     #[schema(minimum = 1, maximum = 5)]
     pub importance: Option<u8>,
     /// What it speaks of, 1–200 characters.
@@ -148,10 +151,16 @@ pub enum Kept {
     path = "/v1/memories",
     operation_id = "create_memories",
     tag = "memories",
-    params(("Idempotency-Key" = Option<String>, Header, description = "Makes the request repeatable for 24 hours")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes the request repeatable for 24 hours", pattern = "^[!-~]{1,255}$")),
     request_body = NewMemories,
     responses(
-        (status = 201, description = "The memory, or the list", body = Kept),
+        (
+            status = 201, description = "The memory, or the list", body = Kept,
+            headers(
+                ("ETag" = Option<String>, description = "Of one memory; for `If-Match`"),
+                ("Location" = Option<String>, description = "Where the one memory is"),
+            )
+        ),
         (status = "4XX", description = "The request has to change", body = ProblemDocument, content_type = "application/problem+json"),
         (status = "5XX", description = "The server or something it needs failed", body = ProblemDocument, content_type = "application/problem+json"),
     )

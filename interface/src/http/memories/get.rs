@@ -10,6 +10,8 @@ use crate::extract::{IdPath, Reader};
 use crate::problem::{Problem, ProblemDocument};
 
 /// A memory
+///
+/// As it is now, in whatever state.
 #[utoipa::path(
     get,
     path = "/v1/memories/{id}",
@@ -17,7 +19,7 @@ use crate::problem::{Problem, ProblemDocument};
     tag = "memories",
     params(("id" = Uuid, Path, description = "The memory")),
     responses(
-        (status = 200, description = "The memory", body = MemoryView),
+        (status = 200, description = "The memory", body = MemoryView, headers(("ETag" = String, description = "For `If-Match`"))),
         (status = "4XX", description = "The request has to change", body = ProblemDocument, content_type = "application/problem+json"),
         (status = "5XX", description = "The server or something it needs failed", body = ProblemDocument, content_type = "application/problem+json"),
     )

@@ -42,6 +42,7 @@ pub struct ListMemoriesParams {
         length(max = 200, message = "must be at most 200 characters"),
         custom(function = "no_nul")
     )]
+    #[param(min_length = 1, max_length = 200)]
     pub text: Option<String>,
     /// Only stored at or after.
     #[validate(custom(function = "calendar_time"))]
@@ -54,14 +55,17 @@ pub struct ListMemoriesParams {
         length(max = 200, message = "must be at most 200 characters"),
         custom(function = "no_nul")
     )]
+    #[param(min_length = 1, max_length = 200)]
     pub key: Option<String>,
     /// Only those that held at that time, in whatever state they are now; what waits for confirmation never held.
     #[validate(custom(function = "calendar_time"))]
     pub as_of: Option<DateTime<Utc>>,
     /// The most items, 1–100; 20 when not said.
     #[validate(range(min = 1, max = 100, message = "must be 1 to 100"))]
+    #[param(minimum = 1, maximum = 100, default = 20)]
     pub limit: Option<u32>,
     /// Goes on behind the page that gave it.
+    #[param(min_length = 1)]
     pub cursor: Option<String>,
 }
 

@@ -21,15 +21,17 @@ use super::view::{MemoryView, ScopeView};
 use crate::app::App;
 use crate::extract::{JsonBody, Reader, no_nul};
 use crate::http::turns::create::not_blank;
+use crate::lenient::{EXPECTED, as_whole, or_default, whole};
 use crate::problem::{Problem, ProblemDocument};
 use crate::times::calendar_time;
 
 /// How many memories.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(untagged)]
+#[schema(as = TopK)]
 pub enum TopKView {
     /// A number, 1–100.
-    Number(u32),
+    Number(TopKNumber),
     /// By the complexity of the query and the length of the dialogue.
     Auto(AutoTag),
 }
@@ -42,12 +44,26 @@ impl TopKView {
     pub fn fixed(asked: Option<Self>, field: &str) -> Result<Option<u32>, Problem> {
         match asked {
             None | Some(Self::Auto(_)) => Ok(None),
-            Some(Self::Number(k @ 1..=100)) => Ok(Some(k)),
+            Some(Self::Number(TopKNumber(k @ 1..=100))) => Ok(Some(k)),
             Some(Self::Number(_)) => Err(Problem::unacceptable(
                 field,
                 "must be 1 to 100, or \"auto\"",
             )),
         }
+    }
+}
+
+/// How many memories at most, 1–100.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(try_from = "f64")]
+#[schema(minimum = 1, maximum = 100, examples(10))]
+pub struct TopKNumber(pub u32);
+
+impl TryFrom<f64> for TopKNumber {
+    type Error = &'static str;
+
+    fn try_from(number: f64) -> Result<Self, Self::Error> {
+        as_whole(number).map(Self).ok_or(EXPECTED)
     }
 }
 
@@ -62,6 +78,7 @@ pub enum AutoTag {
 /// How to score.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = ScoringProfile)]
 pub enum ProfileView {
     /// By relevance, tuned.
     Hybrid,
@@ -94,7 +111,7 @@ pub struct RecallQuery {
     #[schema(min_length = 1, max_length = 4000, examples("What is the budget?"))]
     pub query: String,
     /// Only in these scopes; all when not said.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     #[validate(length(max = 3, message = "must be at most 3 scopes"))]
     #[schema(max_items = 3)]
     pub scopes: Vec<ScopeView>,
@@ -115,17 +132,18 @@ pub struct RecallQuery {
     #[validate(custom(function = "calendar_time"))]
     pub as_of: Option<DateTime<Utc>>,
     /// Also tell what has faded and is archived.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub include_archived: bool,
     /// The most tokens the recalled lines may take; 2,000 when not said.
     #[validate(range(min = 1, max = 100_000, message = "must be 1 to 100000"))]
+    #[serde(default, deserialize_with = "whole")]
     #[schema(minimum = 1, maximum = 100_000)]
     pub token_budget: Option<u32>,
     /// Also tell which terms matched.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub explain: bool,
     /// For these memories say why they were not recalled.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     #[validate(length(max = 100, message = "must be at most 100 ids"))]
     #[schema(max_items = 100)]
     pub why_not: Vec<Uuid>,

@@ -14,6 +14,7 @@ use super::view::{KindView, MemoryView, ScopeView, Tagged};
 use crate::app::App;
 use crate::extract::{Caller, IdPath, IfMatch, JsonBody, no_nul};
 use crate::http::turns::create::not_blank;
+use crate::lenient::whole;
 use crate::problem::{Code, Problem, ProblemDocument};
 use crate::times::{calendar_time, microseconds};
 
@@ -59,6 +60,7 @@ pub struct MemoryPatch {
     pub kind: Option<KindView>,
     /// 1–5.
     #[validate(range(min = 1, max = 5, message = "must be 1 to 5"))]
+    #[serde(default, deserialize_with = "whole")]
     #[schema(minimum = 1, maximum = 5)]
     pub importance: Option<u8>,
     /// Whether it never fades.
@@ -127,7 +129,7 @@ impl From<MemoryPatch> for Revision {
     ),
     request_body = MemoryPatch,
     responses(
-        (status = 200, description = "The memory, changed", body = MemoryView),
+        (status = 200, description = "The memory, changed", body = MemoryView, headers(("ETag" = String, description = "For `If-Match`"))),
         (status = "4XX", description = "The request has to change", body = ProblemDocument, content_type = "application/problem+json"),
         (status = "5XX", description = "The server or something it needs failed", body = ProblemDocument, content_type = "application/problem+json"),
     )

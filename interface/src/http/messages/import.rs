@@ -95,7 +95,7 @@ pub struct ImportedMessages {
     tag = "messages",
     params(
         ("id" = Uuid, Path, description = "The session"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request repeatable for 24 hours"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request repeatable for 24 hours", pattern = "^[!-~]{1,255}$"),
     ),
     request_body = ImportMessages,
     responses(

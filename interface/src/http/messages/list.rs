@@ -26,6 +26,8 @@ pub struct MessagePage {
 }
 
 /// A session's history
+///
+/// In the order of its messages, tool calls and their results among them.
 #[utoipa::path(
     get,
     path = "/v1/sessions/{id}/messages",

@@ -46,7 +46,7 @@ fn render(document: &Value) -> String {
         for (path, methods) in fields(&document["paths"]) {
             for (method, operation) in fields(methods) {
                 if list(&operation["tags"]).contains(name) {
-                    write_operation(&mut html, path, method, operation);
+                    write_operation(&mut html, document, path, method, operation);
                 }
             }
         }
@@ -59,7 +59,13 @@ fn render(document: &Value) -> String {
     html
 }
 
-fn write_operation(html: &mut String, path: &str, method: &str, operation: &Value) {
+fn write_operation(
+    html: &mut String,
+    document: &Value,
+    path: &str,
+    method: &str,
+    operation: &Value,
+) {
     let _ = writeln!(
         html,
         "<details id=\"{id}\"><summary><span class=\"method\">{method}</span><code>{path}</code><span class=\"what\">{summary}</span></summary><div>",
@@ -75,6 +81,7 @@ fn write_operation(html: &mut String, path: &str, method: &str, operation: &Valu
     if !parameters.is_empty() {
         html.push_str("<h3>Parameters</h3>\n");
         let rows = parameters.iter().map(|p| {
+            let p = resolved(document, p);
             let place = format!("{} ({})", kind(&p["schema"]), text(&p["in"]));
             [
                 format!("<code>{}</code>", text(&p["name"])),
@@ -93,9 +100,14 @@ fn write_operation(html: &mut String, path: &str, method: &str, operation: &Valu
             kind(&content["schema"]),
             escape(media)
         );
+        write_examples(html, content);
     }
     html.push_str("<h3>Responses</h3>\n");
-    let rows = fields(&operation["responses"]).map(|(status, response)| {
+    let responses = || {
+        fields(&operation["responses"])
+            .map(|(status, response)| (status, resolved(document, response)))
+    };
+    let rows = responses().map(|(status, response)| {
         let shapes: Vec<String> = fields(&response["content"])
             .map(|(media, content)| {
                 format!(
@@ -105,15 +117,47 @@ fn write_operation(html: &mut String, path: &str, method: &str, operation: &Valu
                 )
             })
             .collect();
+        let headers: Vec<String> = fields(&response["headers"])
+            .map(|(name, _)| format!("<code>{}</code>", escape(name)))
+            .collect();
         [
             format!("<code>{}</code>", escape(status)),
-            String::new(),
             shapes.join(", "),
+            headers.join(" "),
             prose(&response["description"]),
         ]
     });
-    write_table(html, ["status", "", "content", ""], rows);
+    write_table(html, ["status", "content", "headers", ""], rows);
+    for (_, response) in responses().filter(|(status, _)| status.starts_with('2')) {
+        fields(&response["content"]).for_each(|(_, content)| write_examples(html, content));
+    }
     html.push_str("</div></details>\n");
+}
+
+/// Real values, each under what it is called.
+fn write_examples(html: &mut String, content: &Value) {
+    for (name, example) in fields(&content["examples"]) {
+        let value = &example["value"];
+        let shown = match value.as_str() {
+            Some(lines) => lines.to_owned(),
+            None => serde_json::to_string_pretty(value).unwrap_or_default(),
+        };
+        let title = example["summary"].as_str().unwrap_or(name);
+        let _ = writeln!(
+            html,
+            "<h3>Example: {}</h3>\n<pre>{}</pre>",
+            escape(title),
+            escape(&shown)
+        );
+    }
+}
+
+/// What a reference leads to, or the value itself.
+fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
+    let reference = value["$ref"].as_str().and_then(|r| r.strip_prefix('#'));
+    reference
+        .and_then(|pointer| document.pointer(pointer))
+        .unwrap_or(value)
 }
 
 fn write_schema(html: &mut String, name: &str, schema: &Value) {

@@ -8,9 +8,10 @@ use tidemark_application::ports::sessions::NewSession as Session;
 use utoipa::ToSchema;
 use validator::Validate;
 
-use super::view::{MemoryModeView, SessionView, Tagged, few_labels};
+use super::view::{Label, MemoryModeView, SessionView, Tagged, few_labels};
 use crate::app::App;
 use crate::extract::{Caller, IdempotencyKey, JsonBody, no_nul};
+use crate::lenient::or_default;
 use crate::problem::{Problem, ProblemDocument};
 
 /// A session to be made.
@@ -25,9 +26,9 @@ pub struct NewSession {
     #[schema(max_length = 200, examples("Quarterly budget"))]
     pub title: Option<String>,
     /// Free labels: at most 16 of 1–64 characters.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     #[validate(custom(function = "few_labels"))]
-    #[schema(max_items = 16)]
+    #[schema(value_type = Vec<Label>, max_items = 16)]
     pub labels: Vec<String>,
     /// The entry it comes through, 1–64 characters; `api` when not said.
     #[validate(
@@ -41,15 +42,20 @@ pub struct NewSession {
 }
 
 /// Make a session
+///
+/// It is empty until something is said in it or imported.
 #[utoipa::path(
     post,
     path = "/v1/sessions",
     operation_id = "create_session",
     tag = "sessions",
-    params(("Idempotency-Key" = Option<String>, Header, description = "Makes the request repeatable for 24 hours")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes the request repeatable for 24 hours", pattern = "^[!-~]{1,255}$")),
     request_body = NewSession,
     responses(
-        (status = 201, description = "The session", body = SessionView),
+        (
+            status = 201, description = "The session", body = SessionView,
+            headers(("ETag" = String, description = "For `If-Match`"), ("Location" = String, description = "Where the session is"))
+        ),
         (status = "4XX", description = "The request has to change", body = ProblemDocument, content_type = "application/problem+json"),
         (status = "5XX", description = "The server or something it needs failed", body = ProblemDocument, content_type = "application/problem+json"),
     )

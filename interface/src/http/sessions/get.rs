@@ -10,6 +10,8 @@ use crate::extract::{IdPath, Reader};
 use crate::problem::{Problem, ProblemDocument};
 
 /// A session
+///
+/// With how many messages it has, how far it was taken into memory, and the turn that is open in it.
 #[utoipa::path(
     get,
     path = "/v1/sessions/{id}",
@@ -17,7 +19,7 @@ use crate::problem::{Problem, ProblemDocument};
     tag = "sessions",
     params(("id" = Uuid, Path, description = "The session")),
     responses(
-        (status = 200, description = "The session", body = SessionView),
+        (status = 200, description = "The session", body = SessionView, headers(("ETag" = String, description = "For `If-Match`"))),
         (status = "4XX", description = "The request has to change", body = ProblemDocument, content_type = "application/problem+json"),
         (status = "5XX", description = "The server or something it needs failed", body = ProblemDocument, content_type = "application/problem+json"),
     )

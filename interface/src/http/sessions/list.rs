@@ -23,11 +23,14 @@ pub struct ListSessionsParams {
         length(max = 200, message = "must be at most 200 characters"),
         custom(function = "no_nul")
     )]
+    #[param(min_length = 1, max_length = 200)]
     pub text: Option<String>,
     /// The most items, 1–100; 20 when not said.
     #[validate(range(min = 1, max = 100, message = "must be 1 to 100"))]
+    #[param(minimum = 1, maximum = 100, default = 20)]
     pub limit: Option<u32>,
     /// Goes on behind the page that gave it.
+    #[param(min_length = 1)]
     pub cursor: Option<String>,
 }
 

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 use validator::Validate;
 
-use super::view::{MemoryModeView, SessionView, Tagged, few_labels};
+use super::view::{Label, MemoryModeView, SessionView, Tagged, few_labels};
 use crate::app::App;
 use crate::extract::{Caller, IdPath, IfMatch, JsonBody, no_nul};
 use crate::problem::{Code, Problem, ProblemDocument};
@@ -27,7 +27,7 @@ pub struct SessionPatch {
     pub title: Option<Option<String>>,
     /// New labels: at most 16 of 1–64 characters.
     #[validate(custom(function = "few_labels"))]
-    #[schema(max_items = 16)]
+    #[schema(value_type = Option<Vec<Label>>, max_items = 16)]
     pub labels: Option<Vec<String>>,
     /// A new mode for turns that name none.
     pub memory: Option<MemoryModeView>,
@@ -43,6 +43,8 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Str
 }
 
 /// Change a session
+///
+/// What is absent stays. With `If-Match` only if nobody has changed it since.
 #[utoipa::path(
     patch,
     path = "/v1/sessions/{id}",
@@ -54,7 +56,7 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Str
     ),
     request_body = SessionPatch,
     responses(
-        (status = 200, description = "The session, changed", body = SessionView),
+        (status = 200, description = "The session, changed", body = SessionView, headers(("ETag" = String, description = "For `If-Match`"))),
         (status = "4XX", description = "The request has to change", body = ProblemDocument, content_type = "application/problem+json"),
         (status = "5XX", description = "The server or something it needs failed", body = ProblemDocument, content_type = "application/problem+json"),
     )

@@ -45,6 +45,11 @@ impl From<MemoryModeView> for MemoryMode {
     }
 }
 
+/// A free label, 1–64 characters.
+#[derive(Clone, Debug, ToSchema)]
+#[schema(min_length = 1, max_length = 64, examples("finance"))]
+pub struct Label(pub String);
+
 /// A session.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = Session)]
@@ -56,7 +61,7 @@ pub struct SessionView {
     #[schema(examples("Quarterly budget"))]
     pub title: Option<String>,
     /// Free labels.
-    #[schema(examples(json!(["finance"])))]
+    #[schema(value_type = Vec<Label>, examples(json!(["finance"])))]
     pub labels: Vec<String>,
     /// The entry it came through.
     #[schema(examples("web"))]

@@ -46,7 +46,7 @@ pub struct SignedIn {
     #[schema(examples("default"))]
     pub user: String,
     /// What it may do.
-    #[schema(examples(json!(["chat", "memory:read", "memory:write"])))]
+    #[schema(examples("chat"))]
     pub scopes: Vec<String>,
     /// When it has to sign in again.
     pub expires_at: DateTime<Utc>,

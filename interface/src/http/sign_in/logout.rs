@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::app::App;
 use crate::auth::cookie;
-use crate::extract::NoBody;
+use crate::extract::{NoBody, NoFields};
 use crate::problem::{Problem, ProblemDocument};
 
 /// Sign out
@@ -17,6 +17,7 @@ use crate::problem::{Problem, ProblemDocument};
     path = "/v1/logout",
     operation_id = "logout",
     tag = "sign-in",
+    request_body = NoFields,
     responses(
         (status = 204, description = "Signed out"),
         (status = "4XX", description = "The request has to change", body = ProblemDocument, content_type = "application/problem+json"),

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::view::TurnView;
 use crate::app::App;
-use crate::extract::{Caller, IdPath, NoBody};
+use crate::extract::{Caller, IdPath, NoBody, NoFields};
 use crate::problem::{Problem, ProblemDocument};
 use crate::to_the_end::to_the_end;
 
@@ -21,6 +21,7 @@ use crate::to_the_end::to_the_end;
     operation_id = "cancel_turn",
     tag = "turns",
     params(("id" = Uuid, Path, description = "The turn")),
+    request_body = NoFields,
     responses(
         (status = 200, description = "The turn, as it is now", body = TurnView),
         (status = "4XX", description = "The request has to change", body = ProblemDocument, content_type = "application/problem+json"),

@@ -21,6 +21,7 @@ use crate::extract::{Caller, IdPath, IdempotencyKey, JsonBody, no_nul};
 use crate::http::memories::recall::{ProfileView, TopKView};
 use crate::http::memories::view::ScopeView;
 use crate::http::sessions::view::MemoryModeView;
+use crate::lenient::or_default;
 use crate::problem::{Problem, ProblemDocument};
 use crate::to_the_end::to_the_end;
 
@@ -65,10 +66,10 @@ pub struct NewTurn {
     pub memory: Option<MemoryModeView>,
     /// Only these tools may be called, at most 64; none when empty.
     #[validate(length(max = 64, message = "must be at most 64 tools"))]
-    #[schema(max_items = 64, examples(json!(["search_memory"])))]
+    #[schema(max_items = 64)]
     pub tools: Option<Vec<String>>,
     /// What to do when another turn of the session is open.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub if_busy: IfBusy,
     /// Retry, or edit and resend: the turn of that id and all after it are removed from the session, with what was learned from them
     /// alone.
@@ -83,7 +84,7 @@ pub struct NewTurn {
 #[serde(deny_unknown_fields)]
 pub struct TurnRecall {
     /// Only in these scopes; all when not said.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     #[validate(length(max = 3, message = "must be at most 3 scopes"))]
     #[schema(max_items = 3)]
     pub scopes: Vec<ScopeView>,
@@ -96,7 +97,7 @@ pub struct TurnRecall {
     #[schema(minimum = 0, maximum = 2)]
     pub min_score: Option<f64>,
     /// Also tell what has faded and is archived; what is shown is told again from then on.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub include_archived: bool,
 }
 
@@ -165,13 +166,19 @@ pub struct AcceptedTurn {
     tag = "turns",
     params(
         ("id" = Uuid, Path, description = "The session"),
-        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request repeatable for 24 hours"),
+        ("Idempotency-Key" = Option<String>, Header, description = "Makes the request repeatable for 24 hours", pattern = "^[!-~]{1,255}$"),
         ("Prefer" = Option<String>, Header, description = "`wait=SECONDS`, at most 300: answer with the finished turn"),
     ),
     request_body = NewTurn,
     responses(
-        (status = 200, description = "The finished turn, when `Prefer: wait` was given", body = TurnView),
-        (status = 202, description = "The turn was accepted", body = AcceptedTurn),
+        (
+            status = 200, description = "The finished turn, when `Prefer: wait` was given", body = TurnView,
+            headers(("Preference-Applied" = String, description = "The `wait` that was honoured"))
+        ),
+        (
+            status = 202, description = "The turn was accepted", body = AcceptedTurn,
+            headers(("Location" = String, description = "Where the turn is"))
+        ),
         (status = "4XX", description = "The request has to change", body = ProblemDocument, content_type = "application/problem+json"),
         (status = "5XX", description = "The server or something it needs failed", body = ProblemDocument, content_type = "application/problem+json"),
     )

@@ -12,7 +12,7 @@ use super::view::{
 };
 
 macro_rules! tag {
-    ($name:ident, $text:literal) => {
+    ($name:ident, $text:tt) => {
         /// Tells the kind of event.
         #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
         pub enum $name {

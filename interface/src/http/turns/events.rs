@@ -39,7 +39,7 @@ pub struct EventsParams {
     tag = "turns",
     params(
         ("id" = Uuid, Path, description = "The turn"),
-        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event seen, `<turn_id>:<seq>`"),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event seen, `<turn_id>:<seq>`; an empty one is none", pattern = "^([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]{1,18})?$"),
         EventsParams,
     ),
     responses(

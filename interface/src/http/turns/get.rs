@@ -11,6 +11,8 @@ use crate::extract::{IdPath, Reader};
 use crate::problem::{Problem, ProblemDocument};
 
 /// A turn
+///
+/// As it stands: what was asked, the stored answer, what it cost and which memories were shown to the model.
 #[utoipa::path(
     get,
     path = "/v1/turns/{id}",

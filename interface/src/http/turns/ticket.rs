@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::auth::{Identity, ticket};
-use crate::extract::{IdPath, NoBody, Reader};
+use crate::extract::{IdPath, NoBody, NoFields, Reader};
 use crate::problem::{Problem, ProblemDocument};
 
 /// A ticket for the events of a turn.
@@ -35,6 +35,7 @@ pub struct Ticket {
     operation_id = "create_ticket",
     tag = "turns",
     params(("id" = Uuid, Path, description = "The turn")),
+    request_body = NoFields,
     responses(
         (status = 200, description = "The ticket", body = Ticket),
         (status = "4XX", description = "The request has to change", body = ProblemDocument, content_type = "application/problem+json"),

@@ -25,7 +25,6 @@ pub struct ReceiptView {
     /// When it was done.
     pub erased_at: DateTime<Utc>,
     /// How many rows of each table were removed.
-    #[schema(examples(json!({"messages": 240, "memories": 63, "sessions": 12})))]
     pub removed: BTreeMap<String, u64>,
 }
 
@@ -48,7 +47,7 @@ impl From<Receipt> for ReceiptView {
     path = "/v1/users/{id}",
     operation_id = "erase_user",
     tag = "users",
-    params(("id" = String, Path, description = "The tenant's own name for the user")),
+    params(("id" = String, Path, description = "The tenant's own name for the user", pattern = "^[A-Za-z0-9._:@-]{1,128}$")),
     responses(
         (status = 200, description = "Everything is gone", body = ReceiptView),
         (status = "4XX", description = "The request has to change", body = ProblemDocument, content_type = "application/problem+json"),

@@ -14,7 +14,7 @@ use tidemark_domain::ids::{Timestamp, UserName};
 use super::UserPath;
 use super::record::{EndLine, Line, UserLine};
 use crate::app::App;
-use crate::extract::{NoBody, Tenant};
+use crate::extract::{NoBody, NoFields, Tenant};
 use crate::problem::{Problem, ProblemDocument};
 
 /// Export a user
@@ -27,7 +27,8 @@ use crate::problem::{Problem, ProblemDocument};
     path = "/v1/users/{id}/export",
     operation_id = "export_user",
     tag = "users",
-    params(("id" = String, Path, description = "The tenant's own name for the user")),
+    params(("id" = String, Path, description = "The tenant's own name for the user", pattern = "^[A-Za-z0-9._:@-]{1,128}$")),
+    request_body = NoFields,
     responses(
         (status = 200, description = "The records, one a line", content((String = "application/jsonl"), (String = "text/plain"))),
         (status = "4XX", description = "The request has to change", body = ProblemDocument, content_type = "application/problem+json"),
