@@ -39,7 +39,7 @@ await test('sessions can be switched, renamed and deleted', async (visitor) => {
   // The search is by title, in any language; Escape ends it.
   await page.fill('#session-search', '重命名');
   await row(first.sessionId).waitFor({ state: 'detached' });
-  assert.equal(await row(second.sessionId).count(), 1);
+  await row(second.sessionId).waitFor();
   await page.fill('#session-search', 'nothing is called so');
   await page.waitForSelector('#sidebar-note:not([hidden])');
   assert.equal(await page.locator('.session').count(), 0);
