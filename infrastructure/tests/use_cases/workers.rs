@@ -130,6 +130,94 @@ async fn work_that_failed_once_waits_before_it_is_tried_again() {
     assert!(wait >= chrono::Duration::seconds(1), "{wait}");
 }
 
+/// A defect in one of several jobs that are done together, each of which needs one id: the second of the first three, and again when it is the
+/// second that is decided alone.
+#[derive(Default)]
+struct OneIsBroken(AtomicUsize);
+
+impl Ids for OneIsBroken {
+    fn uuid(&self) -> Uuid {
+        // Together: the first, the second. Alone: the first, the second, the third.
+        let asked = self.0.fetch_add(1, Ordering::Relaxed);
+        assert!(![1, 3].contains(&asked), "a defect");
+        UuidV7::default().uuid()
+    }
+}
+
+/// Three sessions of one owner, each with an answer to be indexed.
+async fn three_sessions() -> World {
+    let world = World::with(Arc::new(OfflineModel::default())).await;
+    for fact in [
+        "The tower is blue.",
+        "The vault is green.",
+        "The gate is red.",
+    ] {
+        world.say(None, fact).await;
+    }
+    for job in jobs(&world, JobState::Pending).await {
+        if job.kind != JobKind::Index {
+            let dropped = world.store.drop_job(TenantId::DEFAULT, job.id).await;
+            dropped.unwrap();
+        }
+    }
+    assert_eq!(jobs(&world, JobState::Pending).await.len(), 3);
+    world
+}
+
+async fn indexed(world: &World) -> usize {
+    let sessions = world.store.list_sessions(world.owner, None, None, 10).await;
+    let sessions = sessions.unwrap().items;
+    sessions.iter().filter(|s| s.indexed_seq == 2).count()
+}
+
+#[tokio::test]
+async fn jobs_that_are_alike_are_done_in_one_step() {
+    let world = three_sessions().await;
+    let workers = world.workers(Arc::new(UuidV7::default()), 3);
+    assert!(workers.step().await.unwrap());
+    assert_eq!(indexed(&world).await, 3);
+    assert_eq!(jobs(&world, JobState::Pending).await, []);
+    assert_eq!(jobs(&world, JobState::Running).await, []);
+}
+
+#[tokio::test]
+async fn of_several_jobs_done_together_the_one_that_breaks_takes_none_with_it() {
+    let world = three_sessions().await;
+    let workers = world.workers(Arc::new(OneIsBroken::default()), 1);
+    assert!(workers.step().await.unwrap());
+    assert_eq!(indexed(&world).await, 2);
+    assert_eq!(jobs(&world, JobState::Running).await, []);
+    let failed = jobs(&world, JobState::Failed).await;
+    assert_eq!(failed.len(), 1, "{failed:?}");
+    assert_eq!(failed[0].attempts, 1);
+    let error = failed[0].last_error.as_deref();
+    assert_eq!(error, Some("the job's task died"));
+
+    let again = world.store.retry_job(TenantId::DEFAULT, failed[0].id);
+    again.await.unwrap().unwrap();
+    drain(&world, Arc::new(UuidV7::default()), 1).await;
+    assert_eq!(indexed(&world).await, 3);
+    assert_eq!(jobs(&world, JobState::Failed).await, []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_that_together_outlast_their_leases_all_keep_them() {
+    let world = three_sessions().await;
+    let mut workers = world.workers(Arc::new(SlowIds::default()), 3);
+    workers.settings.lease = Duration::from_millis(900);
+    let working = tokio::spawn(async move { workers.step().await.unwrap() });
+    while jobs(&world, JobState::Running).await.len() < 3 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    while !working.is_finished() {
+        let taken = world.store.claim_job(Duration::ZERO).await.unwrap();
+        assert_eq!(taken, None, "a job was taken from its worker");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(working.await.unwrap());
+    assert_eq!(indexed(&world).await, 3);
+}
+
 /// Work that takes its time.
 #[derive(Default)]
 struct SlowIds(UuidV7);
