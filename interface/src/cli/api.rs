@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -22,6 +23,20 @@ const PUT_OFF: TimeDelta = TimeDelta::seconds(1);
 
 /// How often derived work is looked at while it is waited for.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// The key for a server that asks for one. An option would show it to whoever lists the processes of the machine.
+const KEY_VARIABLE: &str = "TIDEMARK_API_KEY";
+
+/// A server cannot be called.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ClientError {
+    /// What the variable holds fits in no header. It is not told, being secret.
+    #[error("{KEY_VARIABLE} holds no API key: it has characters that no key has")]
+    Key,
+    /// No client could be made.
+    #[error(transparent)]
+    Http(#[from] reqwest::Error),
+}
 
 /// A request was not answered as it should be.
 #[derive(Debug, thiserror::Error)]
@@ -92,12 +107,24 @@ pub(super) struct Api {
 }
 
 impl Api {
-    /// The server at `base`, such as `http://127.0.0.1:8080`.
-    pub(super) fn new(base: &str) -> Result<Self, reqwest::Error> {
+    /// The server of this process at `base`, such as `http://127.0.0.1:8080`, which asks for no key.
+    pub(super) fn new(base: &str) -> Result<Self, ClientError> {
+        Self::with_headers(base, HeaderMap::new())
+    }
+
+    /// Somebody's server at `base`, with the key of the environment, if there is one.
+    pub(super) fn of_others(base: &str) -> Result<Self, ClientError> {
+        let key = std::env::var_os(KEY_VARIABLE).filter(|key| !key.is_empty());
+        let headers = key.map(|key| bearer(key.to_str())).transpose()?;
+        Self::with_headers(base, headers.unwrap_or_default())
+    }
+
+    fn with_headers(base: &str, headers: HeaderMap) -> Result<Self, ClientError> {
         Ok(Self {
             base: base.trim_end_matches('/').to_owned(),
             client: tls::client_builder(base.starts_with("https://"))
                 .timeout(REQUEST_LIMIT)
+                .default_headers(headers)
                 .build()?,
         })
     }
@@ -289,6 +316,14 @@ impl Api {
     }
 }
 
+/// The header that shows a key, kept out of what is printed of a client.
+fn bearer(key: Option<&str>) -> Result<HeaderMap, ClientError> {
+    let shown = key.and_then(|key| HeaderValue::from_str(&format!("Bearer {}", key.trim())).ok());
+    let mut shown = shown.ok_or(ClientError::Key)?;
+    shown.set_sensitive(true);
+    Ok(HeaderMap::from_iter([(AUTHORIZATION, shown)]))
+}
+
 /// The text at `field` of an answer.
 pub(super) fn text(
     value: &Value,
@@ -360,6 +395,18 @@ mod tests {
             let made = parts(&messages);
             assert_eq!(made.iter().map(|p| p.len()).collect::<Vec<_>>(), calls);
             assert_eq!(made.concat(), messages);
+        }
+    }
+
+    #[test]
+    fn a_key_is_printed_nowhere() {
+        let headers = bearer(Some("tmk_secret\n")).unwrap();
+        assert_eq!(headers[AUTHORIZATION], "Bearer tmk_secret");
+        let api = Api::with_headers("http://127.0.0.1:1", headers).unwrap();
+        assert!(!format!("{api:?}").contains("secret"));
+        for wrong in [Some("tmk_se\ncret"), None] {
+            let refused = bearer(wrong).unwrap_err();
+            assert!(!format!("{refused} {refused:?}").contains("cret"));
         }
     }
 

@@ -12,4 +12,5 @@ mod keys;
 mod operation;
 mod operations;
 mod sign_in;
+mod strangers;
 mod tickets;

@@ -113,7 +113,7 @@ async fn no_operation_is_served_without_its_scope_and_each_with_it_alone(store: 
 }
 
 /// A failed job of a user's, behind the server's back.
-async fn failed_job(store: Store, server: &Server, user: &str) -> String {
+pub(crate) async fn failed_job(store: Store, server: &Server, user: &str) -> String {
     let id = uuid::Uuid::now_v7();
     let statement = match store {
         Store::Sqlite => format!(

@@ -10,6 +10,7 @@
 mod bench_memory;
 mod bench_recall;
 mod eval;
+mod keys;
 mod stream_bench;
 
 use std::collections::BTreeMap;
@@ -24,8 +25,16 @@ const COMMAND_LIMIT: Duration = Duration::from_mins(3);
 
 /// Runs the binary with these arguments in an empty directory, and waits for its end.
 pub(crate) async fn tidemark(arguments: &[&str]) -> Output {
+    tidemark_in(&BTreeMap::new(), arguments).await
+}
+
+/// The same with these variables in its environment.
+pub(crate) async fn tidemark_in(
+    environment: &BTreeMap<String, String>,
+    arguments: &[&str],
+) -> Output {
     let dir = tempfile::tempdir().unwrap();
-    let running = command(&BTreeMap::new())
+    let running = command(environment)
         .args(arguments)
         .current_dir(dir.path())
         .output();

@@ -52,7 +52,8 @@ pub(super) struct RecallArgs {
     /// As whom the speakers are imported
     #[arg(long, value_enum, default_value_t = Roles::Users)]
     roles: Roles,
-    /// A server that runs already, such as <http://127.0.0.1:8080>; what is imported there is removed in the end
+    /// A server that runs already, such as <http://127.0.0.1:8080>; what is imported there is removed in the end. The variable
+    /// `TIDEMARK_API_KEY` holds the key that it asks for, if it does
     #[arg(long, value_name = "URL", conflicts_with = "store")]
     url: Option<String>,
     /// Another store for the server of this process; what is imported there is removed in the end

@@ -25,7 +25,7 @@ pub(super) fn run(args: &RecallArgs, loaded: &Loaded) -> Result<ExitCode, Box<dy
     let runtime = crate::cli::runtime()?;
     let report = runtime.block_on(async {
         if let Some(url) = &args.url {
-            return measure(args, &data, &Api::new(url)?, true).await;
+            return measure(args, &data, &Api::of_others(url)?, true).await;
         }
         crate::cli::warn(loaded);
         let settings = embedded::quiet(loaded);

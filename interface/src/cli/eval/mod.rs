@@ -31,7 +31,8 @@ pub(super) struct EvalArgs {
     /// Who answers
     #[arg(long, value_enum, default_value_t = Model::Configured)]
     model: Model,
-    /// A server that runs already, such as <http://127.0.0.1:8080>; what is told there is removed in the end
+    /// A server that runs already, such as <http://127.0.0.1:8080>; what is told there is removed in the end. The variable
+    /// `TIDEMARK_API_KEY` holds the key that it asks for, if it does
     #[arg(long, value_name = "URL", conflicts_with_all = ["store", "model"])]
     url: Option<String>,
     /// Another store for the server of this process; what is told there is removed in the end
@@ -73,7 +74,7 @@ pub(super) fn run(args: &EvalArgs, loaded: &Loaded) -> Result<ExitCode, Box<dyn 
     let runtime = super::runtime()?;
     let outcomes = runtime.block_on(async {
         if let Some(url) = &args.url {
-            return play(args, &scenarios, &Api::new(url)?, true).await;
+            return play(args, &scenarios, &Api::of_others(url)?, true).await;
         }
         super::warn(loaded);
         let settings = settings(args, loaded);

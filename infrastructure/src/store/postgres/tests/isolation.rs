@@ -15,7 +15,7 @@ WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
     AND has_table_privilege('tidemark_app', c.oid, 'SELECT, INSERT, UPDATE, DELETE')
 ORDER BY c.relname";
 
-async fn tables(connection: &mut PgConnection) -> Vec<String> {
+pub(super) async fn tables(connection: &mut PgConnection) -> Vec<String> {
     sqlx::query_scalar(TABLES)
         .fetch_all(connection)
         .await

@@ -38,7 +38,8 @@ pub(in crate::cli) struct MemoryArgs {
     /// How many rounds; each figure is the median of theirs
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99))]
     rounds: u32,
-    /// A server that runs already, such as <http://127.0.0.1:8080>
+    /// A server that runs already, such as <http://127.0.0.1:8080>. The variable
+    /// `TIDEMARK_API_KEY` holds the key that it asks for, if it does
     #[arg(long, value_name = "URL", conflicts_with = "store")]
     url: Option<String>,
     /// Another store for the server of this process
@@ -59,7 +60,7 @@ pub(super) fn run(args: &MemoryArgs, loaded: &Loaded) -> Result<ExitCode, Box<dy
     let runtime = crate::cli::runtime()?;
     let report = runtime.block_on(async {
         if let Some(url) = &args.url {
-            return measured(args, Api::new(url)?, args.clean).await;
+            return measured(args, Api::of_others(url)?, args.clean).await;
         }
         crate::cli::warn(loaded);
         let settings = embedded::quiet(loaded);
