@@ -5,6 +5,7 @@
 
 pub mod embed;
 pub mod events;
+pub mod identity;
 pub mod model;
 pub mod rerank;
 pub mod store;

@@ -5,7 +5,6 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use axum::http::header::{HeaderName, HeaderValue};
 use axum::routing::get;
 use axum::{Router, middleware};
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -27,12 +26,13 @@ use tidemark_domain::ids::{Owner, TenantId, UserName};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tower::util::option_layer;
 use tower_http::catch_panic::CatchPanicLayer;
-use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::auth::{self, Gate};
+use crate::cors::Origins;
 use crate::problem::{Code, Problem};
-use crate::{body, guard, headers, openapi, request_id};
+use crate::{body, guard, hardening, headers, openapi, request_id};
 
 /// How streams behave.
 #[derive(Clone, Debug)]
@@ -77,6 +77,10 @@ pub struct Shared {
     pub work: Arc<Notify>,
     /// Who may ask.
     pub gate: Gate,
+    /// Whose pages may ask, beside the own ones.
+    pub origins: Origins,
+    /// This server itself adds TLS.
+    pub tls: bool,
     /// Who is who.
     pub owners: Owners,
     /// Joins the caller's trace.
@@ -204,7 +208,10 @@ pub fn router(app: App) -> Router {
         .layer(middleware::from_fn_with_state(app.clone(), auth::admit));
     // Whoever needs no key is to be on this machine, and no other page's doing.
     let router = match &app.gate {
-        Gate::Open(_) => router.layer(middleware::from_fn(guard::own_pages_only)),
+        Gate::Open(_) => router.layer(middleware::from_fn_with_state(
+            app.clone(),
+            guard::known_pages_only,
+        )),
         Gate::Keys(_) => router,
     };
     router
@@ -214,9 +221,10 @@ pub fn router(app: App) -> Router {
         }))
         .layer(middleware::from_fn(body::refuse_large))
         .layer(middleware::from_fn(headers::refuse_repeated))
-        .layer(SetResponseHeaderLayer::if_not_present(
-            HeaderName::from_static("x-content-type-options"),
-            HeaderValue::from_static("nosniff"),
+        .layer(option_layer(app.origins.layer()))
+        .layer(middleware::from_fn_with_state(
+            app.clone(),
+            hardening::harden,
         ))
         .layer(middleware::from_fn_with_state(
             app.clone(),

@@ -1,31 +1,31 @@
 //! The protection of a server without authentication from other web pages.
 //!
 //! A browser on the same machine is not trusted: any page it shows can send requests to loopback addresses. So the Host must be a
-//! loopback name (which defeats DNS rebinding), the Origin must be this server's own, and whatever writes must be declared as JSON
-//! (which a form of another page cannot do).
+//! loopback name (which defeats DNS rebinding), the Origin must be this server's own or one that the operator has listed, and whatever writes
+//! must be declared as JSON (which a form of another page cannot do).
 
 use std::net::IpAddr;
-use std::sync::LazyLock;
 
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, Method, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use serde_json::Value;
 
+use crate::app::App;
+use crate::auth::operations;
+use crate::cors::Origins;
 use crate::extract::{is_json, unsupported_media_type};
-use crate::openapi;
 use crate::problem::{Code, Problem};
 
-/// Lets through what this server's own pages, or programs that are no browsers, send.
-pub async fn own_pages_only(request: Request, next: Next) -> Response {
-    match check(&request) {
+/// Lets through what this server's own pages, listed ones, or programs that are no browsers, send.
+pub async fn known_pages_only(State(app): State<App>, request: Request, next: Next) -> Response {
+    match check(&request, &app.origins) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     }
 }
 
-fn check(request: &Request) -> Result<(), Problem> {
+fn check(request: &Request, listed: &Origins) -> Result<(), Problem> {
     let headers = request.headers();
     let host = host(request.uri(), headers);
     if !is_loopback(&host) {
@@ -34,12 +34,14 @@ fn check(request: &Request) -> Result<(), Problem> {
         );
     }
     let origin = text(headers, header::ORIGIN.as_str());
-    if origin.is_some_and(|origin| !is_own(origin, &host)) {
+    let is_listed = origin.is_some_and(|origin| listed.contains(origin));
+    if origin.is_some_and(|origin| !is_listed && !is_own(origin, &host)) {
         return Err(forbidden("the request comes from another page")
-            .field("Origin", "must be this server's own"));
+            .field("Origin", "must be this server's own, or listed"));
     }
     let api = request.uri().path().starts_with("/v1/");
     match text(headers, "sec-fetch-site") {
+        _ if is_listed => {}
         Some("cross-site") if !is_visit(request, api) => {
             return Err(forbidden("the request comes from another site"));
         }
@@ -75,11 +77,10 @@ pub(crate) fn is_own(origin: &str, host: &str) -> bool {
 
 /// Whether the address knows no such method: nothing is written, and what is wrong is the method.
 fn is_without_operation(request: &Request) -> bool {
-    static KNOWN: LazyLock<Value> = LazyLock::new(|| openapi::document().unwrap_or_default());
     let path = request.extensions().get::<MatchedPath>();
-    let methods = path.and_then(|path| KNOWN["paths"].get(path.as_str()));
-    let method = request.method().as_str().to_ascii_lowercase();
-    methods.is_some_and(|methods| methods.get(method).is_none())
+    path.map(MatchedPath::as_str).is_some_and(|path| {
+        operations::is_known(path) && operations::need(request.method(), path).is_none()
+    })
 }
 
 /// Somebody follows a link to the page. It shows nothing of anybody to the page the link was on.
@@ -97,7 +98,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 /// Whether a Host (`name[:port]`) means this machine.
-fn is_loopback(host: &str) -> bool {
+pub(crate) fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
@@ -190,7 +191,7 @@ mod tests {
             request("POST", "/v1/turns/x/cancel", &[host]),
         ];
         for request in refused {
-            assert!(check(&request).is_err(), "{request:?}");
+            assert!(check(&request, &Origins::default()).is_err(), "{request:?}");
         }
     }
 
@@ -227,7 +228,38 @@ mod tests {
             request("PUT", "/v1/sessions/x", &[host]),
         ];
         for request in accepted {
-            assert!(check(&request).is_ok(), "{request:?}");
+            assert!(check(&request, &Origins::default()).is_ok(), "{request:?}");
+        }
+    }
+
+    #[test]
+    fn a_listed_page_is_let_through_as_far_as_its_own_are() {
+        let listed: Origins = ["http://localhost:3000".to_owned()].into_iter().collect();
+        let (host, page) = (
+            ("host", "127.0.0.1:8080"),
+            ("origin", "http://localhost:3000"),
+        );
+        let json = ("content-type", "application/json");
+        let site = |site| ("sec-fetch-site", site);
+        for headers in [
+            vec![host, page, json],
+            vec![host, page, json, site("cross-site")],
+            vec![host, page, json, site("same-site")],
+        ] {
+            let request = request("POST", "/v1/sessions", &headers);
+            assert!(check(&request, &listed).is_ok(), "{request:?}");
+            assert!(check(&request, &Origins::default()).is_err());
+        }
+        for headers in [
+            vec![("host", "evil.example"), page, json],
+            vec![host, page],
+            vec![host, ("origin", "http://localhost:3001"), json],
+            vec![host, ("origin", "https://localhost:3000"), json],
+            vec![host, ("origin", "http://localhost:3000.evil.example"), json],
+            vec![host, json, site("cross-site")],
+        ] {
+            let request = request("POST", "/v1/sessions", &headers);
+            assert!(check(&request, &listed).is_err(), "{request:?}");
         }
     }
 

@@ -32,7 +32,7 @@ pub enum StartError {
     /// Without authentication only this machine may connect.
     #[error(
         "listen is {0}, which is not a loopback address: without authentication (auth.mode is none) whoever can connect reads and \
-         writes everything, so only an address such as 127.0.0.1:8080 is allowed; with auth.mode = \"keys\" any is"
+         writes everything, so only an address such as 127.0.0.1:8080 is allowed; with auth.mode = \"keys\" or \"jwt\" any is"
     )]
     NotLoopback(SocketAddr),
     /// The address cannot be had.
@@ -60,10 +60,12 @@ pub fn bind(settings: &Settings) -> Result<TcpListener, StartError> {
     let loopback = address.ip().to_canonical().is_loopback();
     match settings.auth.mode {
         AuthMode::None if !loopback => return Err(StartError::NotLoopback(address)),
-        AuthMode::Keys if !loopback && settings.tls.cert.is_none() => tracing::warn!(
-            "keys come over plain HTTP to {address}: set tls.cert and tls.key, or have a proxy before it add TLS"
-        ),
-        AuthMode::None | AuthMode::Keys => {}
+        AuthMode::Keys | AuthMode::Jwt if !loopback && settings.tls.cert.is_none() => {
+            tracing::warn!(
+                "keys and tokens come over plain HTTP to {address}: set tls.cert and tls.key, or have a proxy before it add TLS"
+            );
+        }
+        AuthMode::None | AuthMode::Keys | AuthMode::Jwt => {}
     }
     listen(address).map_err(|source| StartError::Bind { address, source })
 }

@@ -20,8 +20,8 @@ use crate::http::{
         title = "Tidemark",
         description = "A chat server that remembers. Errors are problem documents (RFC 9457) whose `code` is stable. Lists are cut into pages by opaque \
                        cursors. A POST that creates takes an `Idempotency-Key`. Where the server asks for API keys, a request carries one as \
-                       `Authorization: Bearer tmk_…`, with the scope that the operation names. The header `X-Tidemark-User` names the user a \
-                       request is for, unless the key is bound to one; without either, it is for the user `default`. Every response carries \
+                       `Authorization: Bearer tmk_…`, or a token of the identity provider whose tokens it accepts, with the scope that the operation names. The header `X-Tidemark-User` names the user a \
+                       request is for, unless the key or token is bound to one; without either, it is for the user `default`. Every response carries \
                        `X-Request-Id`. Unknown fields and parameters are refused; clients are to pass over what they do not know in responses, and \
                        events whose type they do not know.",
         contact(name = "The authors of Tidemark"),
@@ -90,6 +90,12 @@ pub fn document() -> Result<Value, serde_json::Error> {
             "bearerFormat": "tmk_<id>_<secret>",
             "description": "An API key, where the server asks for one.",
         },
+        "token": {
+            "type": "http",
+            "scheme": "bearer",
+            "bearerFormat": "JWT",
+            "description": "A token of the identity provider, where the server accepts them. It is good for the user that it names; with the scope `admin`, for any of its tenant's.",
+        },
         "sign_in": {
             "type": "apiKey",
             "in": "cookie",
@@ -116,6 +122,7 @@ fn secure(operation: &mut Value, need: Option<Need>) {
     };
     let mut security = vec![
         json!({ "key": [scope.as_str()] }),
+        json!({ "token": [scope.as_str()] }),
         json!({ "sign_in": [scope.as_str()] }),
     ];
     if need.is_some_and(Need::takes_ticket) {

@@ -64,12 +64,14 @@ codes! {
     InvalidCursor => "invalid_cursor", BAD_REQUEST, "Invalid cursor", Caller;
     /// A stream position of another turn, or beyond the end of the turn.
     InvalidPosition => "invalid_position", BAD_REQUEST, "Invalid stream position", Caller;
-    /// No key was given, or one that is not valid, has expired or was revoked; `WWW-Authenticate` says which kind is wanted.
+    /// No key or token was given, or one that is not valid, has expired or was revoked; `WWW-Authenticate` says which kind is wanted.
     Unauthenticated => "unauthenticated", UNAUTHORIZED, "Unauthenticated", Caller;
-    /// The key lacks the scope that the operation needs; `errors` names it.
+    /// The key or token lacks the scope that the operation needs; `errors` names it.
     InsufficientScope => "insufficient_scope", FORBIDDEN, "Insufficient scope", Caller;
-    /// The key is bound to one user, and `X-Tidemark-User` names another.
+    /// The key or token is bound to one user, and `X-Tidemark-User` names another.
     UserNotAllowed => "user_not_allowed", FORBIDDEN, "User not allowed", Caller;
+    /// The token of the identity provider is good, but names no tenant that is here or no user that can be one; `errors` names the claim.
+    UnknownIdentity => "unknown_identity", FORBIDDEN, "Unknown identity", Caller;
     /// The Host or Origin is not one that may use this server. Without authentication, and by the cookie of a page, only pages of this server itself may.
     ForbiddenOrigin => "forbidden_origin", FORBIDDEN, "Forbidden origin", Caller;
     /// There is nothing at this address, or it is not yours.
@@ -106,6 +108,8 @@ codes! {
     ShuttingDown => "shutting_down", SERVICE_UNAVAILABLE, "Shutting down", Dependency;
     /// The store cannot be reached; try again later.
     StoreUnavailable => "store_unavailable", SERVICE_UNAVAILABLE, "Store unavailable", Dependency;
+    /// Whether the token is good cannot be known: the identity provider's keys cannot be read. API keys are good meanwhile; try again as `Retry-After` says.
+    IdentityProviderUnavailable => "identity_provider_unavailable", SERVICE_UNAVAILABLE, "Identity provider unavailable", Dependency;
     /// The user was erased while the request was on its way, and nothing was stored. Whoever asks again is a new user.
     UserErased => "user_erased", SERVICE_UNAVAILABLE, "User erased", Dependency;
     /// The outcome is unknown: look whether it happened, or repeat with the same idempotency key.

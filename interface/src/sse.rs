@@ -146,7 +146,10 @@ fn followed(
     let headers = response.headers_mut();
     for (name, value) in [
         (header::CONTENT_TYPE.as_str(), "text/event-stream"),
-        (header::CACHE_CONTROL.as_str(), "no-cache, no-transform"),
+        (
+            header::CACHE_CONTROL.as_str(),
+            "no-cache, no-store, no-transform",
+        ),
         ("x-accel-buffering", "no"),
     ] {
         if let Ok(name) = header::HeaderName::from_str(name) {

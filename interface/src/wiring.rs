@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use tidemark_application::access::authenticate::Authenticator;
 use tidemark_application::chat::service::{Chat, ChatParts};
 use tidemark_application::learning::extract::Extractor;
 use tidemark_application::learning::worker::Workers;
@@ -42,12 +41,11 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{App, Owners, Shared, StreamSettings};
-use crate::auth::{Gate, Keys};
-use crate::config::setting::AuthMode;
 use crate::config::{Settings, sections, setting};
 use crate::event_log::EventLogFile;
 
 mod embedder;
+mod gate;
 mod reranker;
 mod store;
 mod traces;
@@ -92,6 +90,9 @@ pub enum WiringError {
     /// The reranker cannot be used as it is set.
     #[error("reranker cannot be used")]
     Reranker(#[source] Box<dyn Error + Send + Sync>),
+    /// The identity provider cannot be used as it is set.
+    #[error("auth.jwt.jwks_url cannot be used")]
+    IdentityProvider(#[source] Box<dyn Error + Send + Sync>),
     /// The file of the event log cannot be opened.
     #[error("stream.event_log {path} cannot be opened")]
     EventLog {
@@ -160,6 +161,7 @@ pub fn wire(
     let model = model(&settings.model, settings.model.name.as_deref(), queue_wait)?;
     let extractor = extractor(settings, queue_wait)?;
     let event_log = event_log(&settings.stream, &clock)?;
+    let gate = gate::gate(settings, &store, &clock)?;
     let metrics = metrics()?;
 
     let questions = QueryVectors::new(
@@ -232,7 +234,9 @@ pub fn wire(
             .with_embedding(embedders.present.is_some()),
         revert: Revert::new(Arc::clone(&store), Arc::clone(&ids), Arc::clone(&clock))
             .with_embedding(embedders.present.is_some()),
-        gate: gate(settings, &store, &clock),
+        gate,
+        origins: settings.cors.origins.0.iter().cloned().collect(),
+        tls: settings.tls.cert.is_some(),
         owners: Owners::new(Arc::clone(&store)),
         embedders: embedders.clone(),
         store,
@@ -299,17 +303,6 @@ fn extractor(
         .map(|name| small.unwrap_or(name));
     let model = model(&settings.model, name.map(String::as_str), queue_wait)?;
     Ok(Extractor::by(model, extraction_settings(settings)).map(Arc::new))
-}
-
-fn gate(settings: &Settings, store: &Arc<dyn Store>, clock: &Arc<dyn Clock>) -> Gate {
-    match settings.auth.mode {
-        AuthMode::None => Gate::open(),
-        AuthMode::Keys => Gate::Keys(Keys {
-            authenticator: Authenticator::new(Arc::clone(store) as _, Arc::clone(clock)),
-            session: Duration::from_hours(settings.auth.session_hours),
-            tls: settings.tls.cert.is_some(),
-        }),
-    }
 }
 
 fn event_log(

@@ -1,7 +1,8 @@
 //! What the black-box suites stand on: the product is known here by its wire contract alone.
 //!
 //! [`server`] starts the real binary on a store of its own, [`model`] is the language model it talks to, [`client`] and
-//! [`sse`] are its clients, [`transcript`] judges what a model API would accept, [`embeddings`] the embedder, [`rerank`] the reranker, and [`otlp`] collects its traces.
+//! [`sse`] are its clients, [`transcript`] judges what a model API would accept, [`embeddings`] the embedder, [`rerank`] the reranker, [`identity_provider`] signs tokens, and [`otlp`] collects its
+//! traces.
 //! [`postgres`], [`redis`], [`proxy`] and [`clock`] are what a test may break under it.
 //! A suite is one file (or folder) in `tests/tests`; a test that concerns the store is listed in [`each_store!`], so that it
 //! runs on every store.
@@ -23,6 +24,7 @@ pub mod database;
 pub mod directives;
 pub mod embeddings;
 pub mod events;
+pub mod identity_provider;
 pub mod keys;
 pub mod model;
 pub mod model_reply;

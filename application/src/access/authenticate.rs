@@ -179,87 +179,11 @@ mod tests {
 
     use super::*;
     use crate::access::key::KeyText;
-    use crate::ports::keys::Tenant;
-    use async_trait::async_trait;
+    use crate::access::testing::{One, Paused, start};
     use futures::future::join_all;
-    use std::sync::Mutex as Lock;
-    use std::sync::atomic::AtomicUsize;
     use tidemark_domain::identity::{ApiKey, Scopes};
-    use tidemark_domain::ids::{TenantId, TenantName, Timestamp};
+    use tidemark_domain::ids::TenantId;
     use uuid::Uuid;
-
-    /// A store of one key.
-    #[derive(Default)]
-    struct One {
-        key: Lock<Option<StoredKey>>,
-        away: AtomicBool,
-        reads: AtomicUsize,
-    }
-
-    #[async_trait]
-    impl KeyRepository for One {
-        async fn make_tenant(
-            &self,
-            _: &TenantName,
-            _: TenantId,
-            _: Timestamp,
-        ) -> StoreResult<Tenant> {
-            unreachable!()
-        }
-
-        async fn find_tenant(&self, _: &TenantName) -> StoreResult<Option<TenantId>> {
-            unreachable!()
-        }
-
-        async fn tenants(&self) -> StoreResult<Vec<Tenant>> {
-            unreachable!()
-        }
-
-        async fn add_key(&self, _: StoredKey) -> StoreResult<()> {
-            unreachable!()
-        }
-
-        async fn key(&self, id: KeyId) -> StoreResult<Option<StoredKey>> {
-            self.reads.fetch_add(1, Ordering::Relaxed);
-            tokio::task::yield_now().await;
-            if self.away.load(Ordering::Relaxed) {
-                return Err(StoreError::Unavailable("away".into()));
-            }
-            let key = self.key.lock().unwrap().clone();
-            Ok(key.filter(|stored| stored.key.id == id))
-        }
-
-        async fn keys(&self, _: TenantId) -> StoreResult<Vec<ApiKey>> {
-            unreachable!()
-        }
-
-        async fn rotate_key(
-            &self,
-            _: TenantId,
-            _: KeyId,
-            _: Timestamp,
-            _: StoredKey,
-        ) -> StoreResult<bool> {
-            unreachable!()
-        }
-
-        async fn revoke_key(&self, _: TenantId, _: KeyId, _: Timestamp) -> StoreResult<bool> {
-            unreachable!()
-        }
-    }
-
-    /// Goes with the paused clock of the runtime.
-    struct Paused(Instant);
-
-    impl Clock for Paused {
-        fn now(&self) -> Timestamp {
-            start() + self.0.elapsed()
-        }
-    }
-
-    fn start() -> Timestamp {
-        Timestamp::from_timestamp(1_800_000_000, 0).unwrap()
-    }
 
     fn with_key() -> (Arc<One>, Authenticator, KeyText) {
         let id = KeyId(Uuid::from_u128(7));
@@ -280,7 +204,7 @@ mod tests {
             key,
             hash: text.hash(),
         });
-        let clock = Arc::new(Paused(Instant::now()));
+        let clock = Arc::new(Paused::default());
         let authenticator = Authenticator::new(Arc::clone(&store) as _, clock);
         (store, authenticator, text)
     }

@@ -97,6 +97,11 @@ impl Presented {
     }
 }
 
+/// Whether a text is to be taken for a key, good or not.
+pub fn is_key(text: &str) -> bool {
+    text.starts_with(PREFIX)
+}
+
 fn hash(text: &str) -> KeyHash {
     KeyHash(Sha256::digest(text.as_bytes()).into())
 }

@@ -1,7 +1,7 @@
 //! Tenants and their API keys.
 
 use async_trait::async_trait;
-use tidemark_domain::identity::{ApiKey, KeyHash};
+use tidemark_domain::identity::{ApiKey, KeyHash, PassSecret};
 use tidemark_domain::ids::{KeyId, TenantId, TenantName, Timestamp};
 
 use super::store::StoreResult;
@@ -66,4 +66,15 @@ pub trait KeyRepository: Send + Sync + 'static {
 
     /// Takes a key back at `now`; one that was taken back before stays as it is. `false` if there is none.
     async fn revoke_key(&self, tenant: TenantId, id: KeyId, now: Timestamp) -> StoreResult<bool>;
+
+    /// What the tenant's passes are signed with that stand for no key; none until it is made.
+    async fn pass_secret(&self, tenant: TenantId) -> StoreResult<Option<PassSecret>>;
+
+    /// The same of a tenant that is there; it is `fresh` if there was none. Of many that make it at once, all get the same.
+    async fn make_pass_secret(
+        &self,
+        tenant: TenantId,
+        fresh: PassSecret,
+        now: Timestamp,
+    ) -> StoreResult<PassSecret>;
 }

@@ -15,6 +15,7 @@ pub mod embeddings;
 pub mod entropy;
 pub mod events;
 pub mod fading;
+pub mod identity_provider;
 pub mod ids;
 pub mod jobs;
 pub mod keys;

@@ -19,6 +19,16 @@ impl fmt::Debug for KeyHash {
     }
 }
 
+/// What a tenant's passes are signed with that stand for no key. `Debug` shows nothing of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct PassSecret(pub [u8; 32]);
+
+impl fmt::Debug for PassSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PassSecret(***)")
+    }
+}
+
 /// An API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {
@@ -141,7 +151,8 @@ impl ApiKey {
         Principal {
             tenant: self.tenant,
             scopes: self.scopes,
-            user: self.user.clone(),
+            user: self.user.clone().unwrap_or_else(UserName::default_user),
+            bound: self.user.is_some(),
         }
     }
 
@@ -270,7 +281,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_hash_is_shown() {
-        assert_eq!(format!("{:?}", KeyHash([7; 32])), "KeyHash(***)");
+    fn nothing_of_a_hash_or_a_secret_is_shown() {
+        let shown = format!("{:?} {:?}", KeyHash([7; 32]), PassSecret([7; 32]));
+        assert_eq!(shown, "KeyHash(***) PassSecret(***)");
     }
 }

@@ -8,6 +8,6 @@ pub mod key;
 pub mod principal;
 pub mod scope;
 
-pub use key::{ApiKey, Expiry, InvalidKey, KeyHash, NotRotatable, Standing};
+pub use key::{ApiKey, Expiry, InvalidKey, KeyHash, NotRotatable, PassSecret, Standing};
 pub use principal::{Denied, Principal};
 pub use scope::{Scope, Scopes, UnknownScope};

@@ -10,8 +10,10 @@ pub struct Principal {
     pub tenant: TenantId,
     /// What it may do.
     pub scopes: Scopes,
-    /// The one user it is good for; with none, any of the tenant's.
-    pub user: Option<UserName>,
+    /// The user it asks for where it names none.
+    pub user: UserName,
+    /// It may name no other user; else any of the tenant's.
+    pub bound: bool,
 }
 
 /// Something may not be done.
@@ -21,10 +23,10 @@ pub enum Denied {
     #[error("the scope {} is needed", .0.as_str())]
     LacksScope(Scope),
     /// The principal is good for one user and names another.
-    #[error("the key is bound to another user")]
+    #[error("whoever asks is bound to another user")]
     AnotherUser,
     /// It concerns the installation as a whole, and the principal's tenant is not the operator's own.
-    #[error("a key of the tenant default is needed")]
+    #[error("the tenant default is the only one that may")]
     NotOperator,
 }
 
@@ -34,7 +36,8 @@ impl Principal {
         Self {
             tenant: TenantId::DEFAULT,
             scopes: Scopes::all(),
-            user: None,
+            user: UserName::default_user(),
+            bound: false,
         }
     }
 
@@ -63,16 +66,25 @@ impl Principal {
         }
     }
 
-    /// For whom it asks, when it names `named`: its one user, or whom it names, or the default user.
+    /// The same for that user alone.
+    #[must_use]
+    pub fn bound_to(&self, user: UserName) -> Self {
+        Self {
+            user,
+            bound: true,
+            ..self.clone()
+        }
+    }
+
+    /// For whom it asks, when it names `named`: whom it names, if it may, or its own user.
     ///
     /// # Errors
     /// [`Denied::AnotherUser`].
     pub fn asks_for(&self, named: Option<UserName>) -> Result<UserName, Denied> {
-        match (&self.user, named) {
-            (Some(bound), Some(named)) if *bound != named => Err(Denied::AnotherUser),
-            (Some(bound), _) => Ok(bound.clone()),
-            (None, Some(named)) => Ok(named),
-            (None, None) => Ok(UserName::default_user()),
+        match named {
+            Some(named) if self.bound && named != self.user => Err(Denied::AnotherUser),
+            Some(named) => Ok(named),
+            None => Ok(self.user.clone()),
         }
     }
 }
@@ -88,10 +100,7 @@ mod tests {
 
     #[test]
     fn a_bound_principal_asks_for_its_user_alone() {
-        let bound = Principal {
-            user: user("ada"),
-            ..Principal::anybody()
-        };
+        let bound = Principal::anybody().bound_to("ada".parse().unwrap());
         assert_eq!(bound.asks_for(None).ok(), user("ada"));
         assert_eq!(bound.asks_for(user("ada")).ok(), user("ada"));
         for other in ["bob", "Ada", "default"] {
@@ -104,6 +113,12 @@ mod tests {
         let service = Principal::anybody();
         assert_eq!(service.asks_for(user("bob")).ok(), user("bob"));
         assert_eq!(service.asks_for(None), Ok(UserName::default_user()));
+        let administrator = Principal {
+            user: "ada".parse().unwrap(),
+            ..Principal::anybody()
+        };
+        assert_eq!(administrator.asks_for(user("bob")).ok(), user("bob"));
+        assert_eq!(administrator.asks_for(None).ok(), user("ada"));
     }
 
     #[test]

@@ -74,6 +74,21 @@ impl Scopes {
         self.0 == 0
     }
 
+    /// As a number, a bit for each in the order of [`Scope::ALL`].
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Those of that number; none if it has a bit that is none's.
+    pub fn from_bits(bits: u8) -> Option<Self> {
+        (bits & !Self::all().0 == 0).then_some(Self(bits))
+    }
+
+    /// Those among the words that are scopes. A token of an identity provider is for others too, who have words of their own.
+    pub fn among<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
+        words.into_iter().filter_map(Scope::parse).collect()
+    }
+
     /// Each, in the order of [`Scope::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         Scope::ALL
@@ -139,6 +154,23 @@ mod tests {
         }
         let refused = "chat,root".parse::<Scopes>().unwrap_err();
         assert_eq!(refused, UnknownScope("root".to_owned()));
+    }
+
+    #[test]
+    fn of_many_words_those_are_taken_that_are_scopes() {
+        let among = Scopes::among(["openid", "chat", "Admin", "", "memory:read", "chat"]);
+        assert_eq!(among.to_string(), "chat memory:read");
+        assert!(Scopes::among(["profile"]).is_empty());
+    }
+
+    #[test]
+    fn scopes_are_a_number_and_read_back() {
+        for bits in 0..=u8::MAX {
+            match Scopes::from_bits(bits) {
+                Some(scopes) => assert_eq!(scopes.bits(), bits),
+                None => assert!(bits > Scopes::all().bits()),
+            }
+        }
     }
 
     #[test]

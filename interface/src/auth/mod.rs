@@ -1,6 +1,7 @@
 //! Who asks, and whether they may: decided before an operation sees the request.
 //!
 //! - [`operations`]: what each operation needs
+//! - [`proof`]: by what somebody shows who they are
 //! - [`cookie`]: what a page shows that has signed in
 //! - [`ticket`]: what an `EventSource` shows
 //!
@@ -10,22 +11,22 @@
 
 pub mod cookie;
 pub mod operations;
+pub mod proof;
 pub mod ticket;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tidemark_application::access::authenticate::{AuthenticationError, Authenticator, KnownKey};
-use tidemark_application::access::pass::{NO_KEY, Pass, Purpose, Unverified};
+use tidemark_application::access::pass::Purpose;
 use tidemark_domain::identity::{Denied, Principal, Scope};
 use tidemark_domain::ids::UserName;
 
 use self::operations::Need;
+use self::proof::{Keys, Proof, challenge, refused_pass};
 use crate::app::App;
 use crate::problem::{Code, Problem};
 
@@ -34,19 +35,8 @@ use crate::problem::{Code, Problem};
 pub enum Gate {
     /// Not at all: whoever can connect, from this machine alone.
     Open(Arc<Principal>),
-    /// By API keys, and what stands for them.
+    /// By API keys, tokens of an identity provider, and what stands for them.
     Keys(Keys),
-}
-
-/// Asks for keys.
-#[derive(Clone, Debug)]
-pub struct Keys {
-    /// Knows them.
-    pub authenticator: Authenticator,
-    /// How long a page stays signed in.
-    pub session: Duration,
-    /// This server itself adds TLS.
-    pub tls: bool,
 }
 
 impl Gate {
@@ -63,8 +53,8 @@ pub struct Identity {
     pub principal: Arc<Principal>,
     /// The user it is about.
     pub user: UserName,
-    /// The key it was proven with; none where none is asked for.
-    pub key: Option<Arc<KnownKey>>,
+    /// What it was proven with.
+    pub proof: Proof,
 }
 
 impl FromRequestParts<App> for Identity {
@@ -120,9 +110,9 @@ async fn identify(app: &App, parts: &Parts) -> Result<Option<Identity>, Problem>
     {
         return by_ticket(app, parts, ticket).await.map(Some);
     }
-    let (principal, key) = match &app.gate {
-        Gate::Open(anybody) => (Arc::clone(anybody), None),
-        Gate::Keys(keys) => by_key_or_cookie(app, keys, parts).await?,
+    let (principal, proof) = match &app.gate {
+        Gate::Open(anybody) => (Arc::clone(anybody), Proof::Nothing),
+        Gate::Keys(keys) => by_bearer_or_cookie(app, keys, parts).await?,
     };
     match need {
         Need::Nothing => {}
@@ -133,87 +123,48 @@ async fn identify(app: &App, parts: &Parts) -> Result<Option<Identity>, Problem>
     Ok(Some(Identity {
         principal,
         user,
-        key,
+        proof,
     }))
 }
 
-async fn by_key_or_cookie(
+async fn by_bearer_or_cookie(
     app: &App,
     keys: &Keys,
     parts: &Parts,
-) -> Result<(Arc<Principal>, Option<Arc<KnownKey>>), Problem> {
-    if let Some(key) = bearer(&parts.headers) {
-        let known = keys.authenticator.by_key(key).await?;
-        return Ok((Arc::clone(&known.principal), Some(known)));
+) -> Result<(Arc<Principal>, Proof), Problem> {
+    if let Some(text) = bearer(&parts.headers) {
+        return keys.by_bearer(text).await;
     }
     let cookie = cookie::read(&parts.headers).ok_or_else(|| {
-        let detail = "a key is needed, as the header Authorization: Bearer tmk_…";
+        let what = keys.what_is_needed();
+        let detail = format!("{what} is needed, as the header Authorization: Bearer …");
         Problem::new(Code::Unauthenticated, detail).challenge(challenge(""))
     })?;
     cookie::from_own_page(parts)?;
-    let (pass, known) = by_pass(app, cookie, Purpose::SignIn).await?;
-    if pass.is_over(app.clock.now()) {
+    let opened = app.gate.open_pass(cookie, Purpose::SignIn).await?;
+    if opened.pass.is_over(app.clock.now()) {
         return Err(refused_pass("the page has to sign in again"));
     }
-    let key = known.ok_or_else(|| refused_pass("the cookie is not valid"))?;
-    let principal = match pass.user {
-        None => Arc::clone(&key.principal),
-        Some(user) => Arc::new(Principal {
-            user: Some(user),
-            ..Principal::clone(&key.principal)
-        }),
-    };
-    Ok((principal, Some(key)))
+    Ok((opened.principal, opened.proof))
 }
 
 /// A ticket names the user, whatever else the request says.
 async fn by_ticket(app: &App, parts: &Parts, ticket: &str) -> Result<Identity, Problem> {
-    let invalid = || refused_pass("the ticket is not valid for this turn");
-    let turn = ticket::turn(&parts.uri).ok_or_else(invalid)?;
-    let (pass, key) = by_pass(app, ticket, Purpose::Ticket(turn)).await?;
-    let principal = match &app.gate {
-        Gate::Open(anybody) => Arc::clone(anybody),
-        Gate::Keys(_) => Arc::clone(&key.as_ref().ok_or_else(invalid)?.principal),
-    };
-    principal.permit(Scope::Chat)?;
-    let user = principal.asks_for(pass.user.clone())?;
+    let turn = ticket::turn(&parts.uri)
+        .ok_or_else(|| refused_pass("the ticket is not valid for this turn"))?;
+    let opened = app.gate.open_pass(ticket, Purpose::Ticket(turn)).await?;
+    opened.principal.permit(Scope::Chat)?;
     let identity = Identity {
-        principal,
-        user,
-        key,
+        user: opened.principal.asks_for(None)?,
+        principal: opened.principal,
+        proof: opened.proof,
     };
-    if ticket::is_over(app, &identity, turn, &pass).await? {
+    if ticket::is_over(app, &identity, turn, &opened.pass).await? {
         return Err(refused_pass(
             "the ticket is no longer good: its turn has ended",
         ));
     }
     Ok(identity)
-}
-
-/// What a pass says, and the key it stands for.
-async fn by_pass(
-    app: &App,
-    text: &str,
-    purpose: Purpose,
-) -> Result<(Pass, Option<Arc<KnownKey>>), Problem> {
-    let invalid = || match purpose {
-        Purpose::Ticket(_) => refused_pass("the ticket is not valid for this turn"),
-        Purpose::SignIn => refused_pass("the cookie is not valid"),
-    };
-    let read = Unverified::read(text, purpose).ok_or_else(invalid)?;
-    let key = match (&app.gate, read.key()) {
-        (Gate::Open(_), _) => None,
-        (Gate::Keys(_), None) => return Err(invalid()),
-        (Gate::Keys(keys), Some(id)) => Some(keys.authenticator.by_id(id).await?),
-    };
-    let hash = key.as_ref().map_or(&NO_KEY, |known| &known.stored.hash);
-    let pass = read.verified(purpose, hash).ok_or_else(invalid)?;
-    Ok((pass, key))
-}
-
-fn refused_pass(detail: &str) -> Problem {
-    let said = format!("error=\"invalid_token\", error_description=\"{detail}\"");
-    Problem::new(Code::Unauthenticated, detail).challenge(challenge(&said))
 }
 
 /// The bearer token of a request. The scheme's name has no case (RFC 9110, 11.1).
@@ -228,12 +179,6 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
         .then(|| token.trim_matches(' '))
 }
 
-/// What `WWW-Authenticate` says (RFC 6750, 3).
-fn challenge(parameters: &str) -> String {
-    let comma = if parameters.is_empty() { "" } else { ", " };
-    format!("Bearer realm=\"tidemark\"{comma}{parameters}")
-}
-
 fn named_user(headers: &HeaderMap) -> Result<Option<UserName>, Problem> {
     let Some(value) = headers.get("x-tidemark-user") else {
         return Ok(None);
@@ -245,21 +190,6 @@ fn named_user(headers: &HeaderMap) -> Result<Option<UserName>, Problem> {
             "must be 1 to 128 of the characters A-Z a-z 0-9 . _ : @ -",
         )
     })
-}
-
-impl From<AuthenticationError> for Problem {
-    fn from(error: AuthenticationError) -> Self {
-        let detail = error.to_string();
-        match error {
-            AuthenticationError::Store(error) => error.into(),
-            AuthenticationError::Unknown
-            | AuthenticationError::Expired
-            | AuthenticationError::Revoked => {
-                let said = format!("error=\"invalid_token\", error_description=\"{detail}\"");
-                Self::new(Code::Unauthenticated, detail).challenge(challenge(&said))
-            }
-        }
-    }
 }
 
 impl From<Denied> for Problem {
@@ -278,8 +208,10 @@ impl From<Denied> for Problem {
                 "the scope admin of the tenant default is needed".to_owned(),
                 Scope::Admin,
             ),
-            Denied::AnotherUser => Self::new(Code::UserNotAllowed, detail)
-                .field("X-Tidemark-User", "must be the key's own user, or absent"),
+            Denied::AnotherUser => Self::new(Code::UserNotAllowed, detail).field(
+                "X-Tidemark-User",
+                "must be the caller's own user, or absent",
+            ),
         }
     }
 }

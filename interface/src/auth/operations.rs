@@ -84,15 +84,29 @@ pub const OPERATIONS: &[(&str, &str, Need)] = &[
     ("DELETE", "/v1/users/{id}", ADMIN),
 ];
 
+static BY_PATH: LazyLock<HashMap<&str, Vec<(&str, Need)>>> = LazyLock::new(|| {
+    let mut by_path: HashMap<&str, Vec<(&str, Need)>> = HashMap::new();
+    for (method, path, need) in OPERATIONS {
+        by_path.entry(path).or_default().push((method, *need));
+    }
+    by_path
+});
+
+/// The methods of all operations, each once.
+pub fn methods() -> Vec<Method> {
+    let mut names: Vec<&str> = OPERATIONS.iter().map(|(method, ..)| *method).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.iter().filter_map(|name| name.parse().ok()).collect()
+}
+
+/// Whether there is an address of that form, which knows some method.
+pub fn is_known(path: &str) -> bool {
+    BY_PATH.contains_key(path)
+}
+
 /// What the operation needs; none where there is no such operation. Headers alone need what the whole answer does.
 pub fn need(method: &Method, path: &str) -> Option<Need> {
-    static BY_PATH: LazyLock<HashMap<&str, Vec<(&str, Need)>>> = LazyLock::new(|| {
-        let mut by_path: HashMap<&str, Vec<(&str, Need)>> = HashMap::new();
-        for (method, path, need) in OPERATIONS {
-            by_path.entry(path).or_default().push((method, *need));
-        }
-        by_path
-    });
     let method = if method == Method::HEAD {
         Method::GET.as_str()
     } else {
@@ -164,5 +178,10 @@ mod tests {
         assert_eq!(need(&Method::POST, "/v1/memories"), Some(WRITE));
         assert_eq!(need(&Method::PUT, "/v1/memories"), None);
         assert_eq!(need(&Method::GET, "/v1/nothing"), None);
+        assert_eq!(
+            methods(),
+            [Method::DELETE, Method::GET, Method::PATCH, Method::POST]
+        );
+        assert!(is_known("/v1/memories") && !is_known("/v1/nothing"));
     }
 }

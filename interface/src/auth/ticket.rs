@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use axum::http::Uri;
-use tidemark_application::access::pass::{NO_KEY, Pass, Purpose};
-use tidemark_domain::ids::{Timestamp, TurnId};
+use tidemark_application::access::pass::{Pass, Purpose};
+use tidemark_domain::ids::TurnId;
 
 use super::Identity;
 use crate::app::App;
@@ -29,16 +29,20 @@ pub(super) fn turn(uri: &Uri) -> Option<TurnId> {
     rest.strip_suffix("/events")?.parse().ok()
 }
 
-/// A ticket of whoever asks, for a turn of theirs.
-pub fn issue(identity: &Identity, turn: TurnId, now: Timestamp) -> String {
-    let key = identity.key.as_ref().map(|known| &known.stored);
+/// A ticket of whoever asks, for a turn of theirs. It outlives a token that it stands for only while its turn is open, and shortly after; a key, never.
+///
+/// # Errors
+/// When there is nothing to sign it with.
+pub async fn issue(app: &App, identity: &Identity, turn: TurnId) -> Result<String, Problem> {
+    let soon = app.clock.now() + GRACE;
+    let end = identity.proof.expires_at();
     let pass = Pass {
-        key: key.map(|stored| stored.key.id),
+        of: identity.proof.of(&identity.principal),
         user: Some(identity.user.clone()),
-        expires_at: Some(now + GRACE),
+        expires_at: Some(end.map_or(soon, |end| end.min(soon))),
     };
-    let hash = key.map_or(&NO_KEY, |stored| &stored.hash);
-    pass.seal(Purpose::Ticket(turn), hash)
+    let purpose = Purpose::Ticket(turn);
+    app.gate.seal(&pass, &identity.proof, purpose).await
 }
 
 /// Where the events are, with a ticket for them.

@@ -1,4 +1,4 @@
-//! `tidemark keys`: who may ask a server whose `auth.mode` is `keys`.
+//! `tidemark keys`: who may ask a server whose `auth.mode` is `keys` or `jwt`.
 
 use std::error::Error;
 use std::fmt::Write as _;

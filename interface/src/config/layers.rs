@@ -53,33 +53,36 @@ impl Layer {
 
     /// Adds a text at a path such as `store.url`.
     pub(super) fn insert(&mut self, path: &str, text: String) {
-        let value = Value::from(text);
-        match path.split_once('.') {
-            None => {
-                self.values.insert(path.to_owned(), value);
+        let mut values = &mut self.values;
+        let mut names = path.split('.').peekable();
+        while let Some(name) = names.next() {
+            if names.peek().is_none() {
+                values.insert(name.to_owned(), Value::from(text));
+                return;
             }
-            Some((section, name)) => {
-                let section = self.values.entry(section.to_owned());
-                if let Value::Dict(_, fields) = section.or_insert_with(|| Value::from(Dict::new()))
-                {
-                    fields.insert(name.to_owned(), value);
-                }
+            let section = values.entry(name.to_owned());
+            match section.or_insert_with(|| Value::from(Dict::new())) {
+                Value::Dict(_, fields) => values = fields,
+                _ => return,
             }
         }
     }
 
-    /// The paths of all values, for the search of unknown ones: sections are opened, deeper tables are not.
+    /// The paths of all values, for the search of unknown ones. Sections are opened, and sections within them. A section without values says
+    /// nothing: the example has only such until a line is uncommented.
     pub(super) fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
-        for (name, value) in &self.values {
-            match value {
-                // A section without values says nothing: the example has only such until a line is uncommented.
-                Value::Dict(_, fields) => {
-                    paths.extend(fields.keys().map(|field| format!("{name}.{field}")));
-                }
-                _ => paths.push(name.clone()),
-            }
-        }
+        gather(&self.values, "", &mut paths);
         paths
+    }
+}
+
+fn gather(values: &Dict, within: &str, paths: &mut Vec<String>) {
+    for (name, value) in values {
+        let path = format!("{within}{name}");
+        match value {
+            Value::Dict(_, fields) => gather(fields, &format!("{path}."), paths),
+            _ => paths.push(path),
+        }
     }
 }

@@ -164,7 +164,7 @@ pub(super) fn load(
 
 fn unknown(name: &str, file: &Path, known: &[String]) -> String {
     let section = name
-        .split_once('.')
+        .rsplit_once('.')
         .map(|(section, _)| format!("{section}."));
     let beside: Vec<&str> = known
         .iter()
@@ -259,7 +259,7 @@ mod tests {
             (
                 "",
                 Some(("TIDEMARK_AUTH__MODE", "key")),
-                "auth.mode is \"key\" in TIDEMARK_AUTH__MODE; allowed: none or keys",
+                "auth.mode is \"key\" in TIDEMARK_AUTH__MODE; allowed: none, keys or jwt",
             ),
             (
                 "",
@@ -420,6 +420,48 @@ mod tests {
         }
         let set = read("", &[("TIDEMARK_RERANKER__URL", "http://127.0.0.1:1")]).unwrap();
         assert_eq!(set.settings.reranker.candidates, 30);
+    }
+
+    #[test]
+    fn an_identity_provider_needs_its_address_its_issuer_and_its_audience() {
+        let whole = "[auth]\nmode = \"jwt\"\n[auth.jwt]\njwks_url = \"https://id/keys\"\nissuer = \"i\"\naudience = \"a\"";
+        let set = read(whole, &[("TIDEMARK_AUTH__JWT__TENANT", "acme")]).unwrap();
+        let jwt = set.settings.jwt;
+        assert_eq!(jwt.issuer.as_deref(), Some("i"));
+        assert_eq!(jwt.tenant.unwrap().as_str(), "acme");
+        assert_eq!(jwt.user_claim, "sub");
+        for (from, to, told) in [
+            (
+                "jwks_url",
+                "# ",
+                "auth.jwt.jwks_url is unset while auth.mode is jwt",
+            ),
+            (
+                "issuer",
+                "# ",
+                "auth.jwt.issuer is unset while auth.mode is jwt",
+            ),
+            (
+                "audience",
+                "# ",
+                "auth.jwt.audience is unset while auth.mode is jwt",
+            ),
+            (
+                "\"jwt\"",
+                "\"keys\"",
+                "auth.mode is keys while auth.jwt.jwks_url is set; allowed: jwt",
+            ),
+            (
+                "audience",
+                "audiense",
+                "auth.jwt.audiense in t.toml is unknown; allowed:",
+            ),
+        ] {
+            let refused = read(&whole.replacen(from, to, 1), &[]).unwrap_err();
+            assert!(refused.contains(told), "{refused}");
+        }
+        let refused = read(whole, &[("TIDEMARK_AUTH__JWT__TENANT", "a b")]).unwrap_err();
+        assert!(refused.contains("auth.jwt.tenant is \"a b\""), "{refused}");
     }
 
     #[test]

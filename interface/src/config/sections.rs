@@ -5,14 +5,15 @@ use std::path::PathBuf;
 
 use tidemark_application::settings as defaults;
 use tidemark_application::settings::Intro;
+use tidemark_domain::ids::TenantName;
 use tidemark_domain::memory::embedding::MAX_DIMENSION;
 use tidemark_domain::memory::scoring::Profile;
 
 use super::describe::{Field, Section};
 use super::load::{Limit, Source};
 use super::setting::{
-    AuthMode, EmbedderKind, HttpUrl, LogFilter, LogFormat, RedisUrl, Secret, Setting, StoreUrl,
-    Temperature,
+    AuthMode, EmbedderKind, HttpUrl, LogFilter, LogFormat, OriginList, RedisUrl, Secret, Setting,
+    StoreUrl, Temperature,
 };
 
 macro_rules! limit {
@@ -89,6 +90,11 @@ tree! {
     store: Store "store";
     /// Who may use the server.
     auth: Auth "auth";
+    /// The identity provider whose JWTs are accepted beside API keys, for `auth.mode = "jwt"`: signed with RSA, ECDSA or Ed25519 by a key of its JWKS that `kid`
+    /// names, with `exp`.
+    jwt: Jwt "auth.jwt";
+    /// Pages of other origins (CORS).
+    cors: Cors "cors";
     /// The language model: any server that speaks OpenAI's chat-completions protocol. While `base_url` and `name` are unset, the built-in
     /// offline model answers from memory.
     model: Model "model";
@@ -141,6 +147,37 @@ impl Embedder {
         ]
         .into_iter()
         .filter_map(|(field, lacks)| lacks.then_some(field))
+    }
+}
+
+impl Jwt {
+    /// The settings that a provider needs and that are unset.
+    fn lacks(&self) -> impl Iterator<Item = &'static str> {
+        [
+            ("jwks_url", self.jwks_url.is_none()),
+            ("issuer", self.issuer.is_none()),
+            ("audience", self.audience.is_none()),
+        ]
+        .into_iter()
+        .filter_map(|(field, lacks)| lacks.then_some(field))
+    }
+
+    /// What cannot be meant so.
+    fn contradictions(&self, mode: AuthMode) -> Vec<String> {
+        if mode == AuthMode::Jwt {
+            let lacks = self.lacks();
+            return lacks
+                .map(|field| {
+                    format!("auth.jwt.{field} is unset while auth.mode is jwt; allowed: a value")
+                })
+                .collect();
+        }
+        // Whoever names a provider believes that it is asked.
+        let idle = self.jwks_url.is_some().then(|| {
+            let mode = mode.as_str();
+            format!("auth.mode is {mode} while auth.jwt.jwks_url is set; allowed: jwt")
+        });
+        idle.into_iter().collect()
     }
 }
 
@@ -209,9 +246,45 @@ section! {
     /// Who may use the server.
     Auth {
         /// "none": whoever can reach it. Allowed on a loopback address alone. "keys": whoever has an API key, as `tidemark keys create` makes them.
+        /// "jwt": these, and whoever has a JWT of the identity provider of `auth.jwt`.
         mode: AuthMode = AuthMode::None;
         /// How long a page stays signed in; then it is asked for its key again.
         session_hours: u64 = 24, 1..=8_760;
+    }
+}
+
+section! {
+    /// The identity provider.
+    Jwt {
+        /// Where its public keys are (JWKS): an address that begins with https://, or with http:// on a loopback address.
+        jwks_url: Option<HttpUrl> = None;
+        /// What `iss` must be, to the letter.
+        issuer: Option<String> = None;
+        /// What `aud` must be, or be among.
+        audience: Option<String> = None;
+        /// The claim that names the tenant, which must be there: `tidemark keys create --tenant` makes it with its first key.
+        tenant_claim: String = "tenant".to_owned();
+        /// The tenant of tokens without that claim. While unset they are refused.
+        tenant: Option<TenantName> = None;
+        /// The claim that names the user, with 1 to 128 of the characters A-Z a-z 0-9 . _ : @ -
+        user_claim: String = "sub".to_owned();
+        /// The claim with the scopes: chat, memory:read, memory:write, tasks, admin; a text with a space between two, or a list. Other words are passed over.
+        /// Whoever has `admin` may name any user of the tenant in `X-Tidemark-User`; all others are the user that the token names.
+        scope_claim: String = "scope".to_owned();
+        /// How often its keys are read. A token that names a key that is not among them has them read at once, every 10 seconds at most.
+        refresh_seconds: u64 = 300, 10..=DAY;
+        /// How long what was read holds while the keys cannot be read again. One that the provider took back is good for so long, should nobody be able
+        /// to read that.
+        stale_hours: u64 = 24, 1..=8_760;
+    }
+}
+
+section! {
+    /// Pages of other origins.
+    Cors {
+        /// The origins whose pages may use the API with a key or a token of theirs, or without one where `auth.mode` is none: a list of such as
+        /// `https://app.example.org`; in the environment with a comma between two. The cookie of the own page is never theirs.
+        origins: OriginList = OriginList::default();
     }
 }
 
@@ -493,6 +566,7 @@ impl Settings {
             wrong.push("embedder.kind is none while previous_embedder.kind is set; allowed: the embedder that takes its place".to_owned());
         }
         wrong.extend(self.reranker.contradiction(&self.recall));
+        wrong.extend(self.jwt.contradictions(self.auth.mode));
         wrong
     }
 }

@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use figment::value::Value;
+use reqwest::Url;
 use tidemark_application::settings::Intro;
+use tidemark_domain::ids::TenantName;
 use tidemark_domain::memory::prompt::Language;
 use tidemark_domain::memory::scoring::Profile;
 
@@ -108,8 +110,9 @@ texts! {
     PathBuf: "a path", |t: &str| (!t.is_empty()).then(|| PathBuf::from(t)), |p: &PathBuf| p.display().to_string();
     SocketAddr: "an IP address and a port, such as 127.0.0.1:8080", |t: &str| t.trim().parse().ok(), ToString::to_string;
     Profile: "hybrid, decay or recency", Profile::parse, |p: &Profile| p.as_str().to_owned();
-    AuthMode: "none or keys (jwt is not available in this version)", AuthMode::of, |m: &AuthMode| m.as_str().to_owned();
+    AuthMode: "none, keys or jwt", AuthMode::of, |m: &AuthMode| m.as_str().to_owned();
     LogFilter: "error, warn, info, debug, trace or off, or such for parts of the program, as in info,tidemark_interface=debug", LogFilter::of, |f: &LogFilter| f.0.clone();
+    TenantName: "the name of a tenant: 1 to 64 of the characters A-Z a-z 0-9 . _ -", |t: &str| t.trim().parse().ok(), |n: &TenantName| n.as_str().to_owned();
     EmbedderKind: "none, openai or local", EmbedderKind::of, |k: &EmbedderKind| k.as_str().to_owned();
     LogFormat: "text or json", LogFormat::of, |f: &LogFormat| f.as_str().to_owned();
 }
@@ -121,19 +124,23 @@ pub enum AuthMode {
     None,
     /// By API keys.
     Keys,
+    /// By API keys, and by tokens of an identity provider.
+    Jwt,
 }
 
 impl AuthMode {
     fn of(text: &str) -> Option<Self> {
-        [Self::None, Self::Keys]
+        [Self::None, Self::Keys, Self::Jwt]
             .into_iter()
             .find(|mode| mode.as_str() == text)
     }
 
-    fn as_str(self) -> &'static str {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Keys => "keys",
+            Self::Jwt => "jwt",
         }
     }
 }
@@ -372,6 +379,48 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
+/// Origins of pages, each as browsers write it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OriginList(pub Vec<String>);
+
+impl Setting for OriginList {
+    const ALLOWED: &'static str = "a list of origins such as https://app.example.org, without a path and without a port that goes without saying";
+
+    fn read(value: &Value) -> Option<Self> {
+        let origins = value.as_array()?.iter();
+        origins
+            .map(|value| origin(value.as_str()?))
+            .collect::<Option<_>>()
+            .map(Self)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let origins = text.split(',').map(str::trim).filter(|o| !o.is_empty());
+        origins.map(origin).collect::<Option<_>>().map(Self)
+    }
+
+    fn show(&self) -> Option<String> {
+        let shown: Vec<_> = self.0.iter().map(|origin| quoted(origin)).collect();
+        Some(format!("[{}]", shown.join(", ")))
+    }
+}
+
+/// A text that a browser may send as an Origin: what is written in another way would never be met.
+fn origin(text: &str) -> Option<String> {
+    let (scheme, host) = text.split_once("://")?;
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c);
+    let is_scheme =
+        scheme.starts_with(|c: char| c.is_ascii_lowercase()) && scheme.chars().all(plain);
+    let is_host = |c: char| plain(c) || "_:[]".contains(c);
+    if !is_scheme || host.is_empty() || !host.chars().all(is_host) {
+        return None;
+    }
+    // Those of apps and extensions have schemes that nothing is known of.
+    let known = !matches!(scheme, "http" | "https")
+        || Url::parse(text).is_ok_and(|url| url.origin().ascii_serialization() == text);
+    known.then(|| text.to_owned())
+}
+
 impl Setting for Vec<Intro> {
     const ALLOWED: &'static str = "a list of { text = \"…\", channel = \"…\", language = \"en\" or \"zh\" }, the last two optional";
 
@@ -476,6 +525,36 @@ mod tests {
             "*** \"***\""
         );
         assert_eq!(Option::<Secret>::repeatable("12345"), "***");
+    }
+
+    #[test]
+    fn origins_are_written_as_browsers_write_them() {
+        let text =
+            "https://app.example.org, http://localhost:3000,http://[::1]:1,tauri://localhost,";
+        let list = OriginList::parse(text).unwrap();
+        assert_eq!(list.0.len(), 4);
+        assert_eq!(
+            list.show().unwrap(),
+            "[\"https://app.example.org\", \"http://localhost:3000\", \"http://[::1]:1\", \"tauri://localhost\"]"
+        );
+        assert_eq!(OriginList::parse(" "), Some(OriginList::default()));
+        for bad in [
+            "*",
+            "null",
+            "app.example.org",
+            "https://",
+            "https://*.example.org",
+            "https://App.example.org",
+            "https://app.example.org/",
+            "https://app.example.org/x",
+            "https://app.example.org:443",
+            "http://localhost:80",
+            "https://me@app.example.org",
+            "https://app.example.org:x",
+            "HTTPS://app.example.org",
+        ] {
+            assert_eq!(OriginList::parse(bad), None, "{bad}");
+        }
     }
 
     #[test]

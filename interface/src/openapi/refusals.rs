@@ -117,7 +117,11 @@ fn statuses(path: &str, method: &str, operation: &Value, secured: bool) -> BTree
         }
     };
     let own = operation["security"].as_array().map(|s| !s.is_empty());
-    when(own.unwrap_or(secured), &[StatusCode::UNAUTHORIZED]);
+    // Who asks is looked up in the store, or by the identity provider's keys.
+    when(
+        own.unwrap_or(secured),
+        &[StatusCode::UNAUTHORIZED, StatusCode::SERVICE_UNAVAILABLE],
+    );
     when(
         path.starts_with("/v1/") || operation["responses"]["503"].is_object(),
         &[StatusCode::SERVICE_UNAVAILABLE],

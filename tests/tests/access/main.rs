@@ -1,4 +1,4 @@
-//! Who may ask for what: keys, their scopes, tenants and users, on every operation of the document.
+//! Who may ask for what: keys and tokens, their scopes, tenants and users, on every operation of the document; and what browsers are told.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -8,9 +8,12 @@
 )]
 
 mod commands;
+mod cors;
+mod headers;
 mod keys;
 mod operation;
 mod operations;
 mod sign_in;
 mod strangers;
 mod tickets;
+mod tokens;

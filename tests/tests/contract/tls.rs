@@ -72,6 +72,21 @@ async fn the_server_is_the_same_over_tls_by_http_2_and_by_http_1() {
 }
 
 #[tokio::test]
+async fn browsers_are_told_to_come_back_by_tls_but_not_to_all_that_this_machine_serves() {
+    let folder = TempDir::new().unwrap();
+    let pem = certify(folder.path());
+    let (server, _model) = secured(folder.path()).await;
+    let client = trusting(&server, &pem, true);
+    let here = client.get("/").await;
+    assert_eq!(here.status, 200);
+    assert_eq!(here.header("strict-transport-security"), "");
+    let named = client.request(Method::GET, "/");
+    let named = client.send(named.header("host", "chat.example.org")).await;
+    let said = named.header("strict-transport-security");
+    assert_eq!(said, "max-age=31536000");
+}
+
+#[tokio::test]
 async fn a_renewed_certificate_is_used_and_a_broken_one_is_not() {
     let folder = TempDir::new().unwrap();
     let first = certify(folder.path());

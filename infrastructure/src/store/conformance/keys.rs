@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use tidemark_application::ports::keys::{StoredKey, Tenant};
 use tidemark_application::ports::store::Store;
+use tidemark_domain::identity::PassSecret;
 use tidemark_domain::ids::{KeyId, TenantId, TenantName};
 
 use super::world::{World, later};
@@ -149,4 +150,24 @@ pub async fn the_keys_of_an_erased_user_are_gone_and_no_others(store: Arc<dyn St
     for key in kept {
         assert_eq!(w.store.key(key.key.id).await.unwrap(), Some(key));
     }
+}
+
+pub async fn a_tenants_secret_of_passes_is_made_once_and_is_its_own(store: Arc<dyn Store>) {
+    let w = World::new(store).await;
+    let (acme, other) = (w.tenant("acme").await.id, w.tenant("other").await.id);
+    assert_eq!(w.store.pass_secret(acme).await.unwrap(), None);
+    let made = join_all((1..=8).map(|byte| {
+        let fresh = PassSecret([byte; 32]);
+        w.store.make_pass_secret(acme, fresh, w.now())
+    }));
+    let made: Vec<PassSecret> = made.await.into_iter().map(Result::unwrap).collect();
+    assert!(made.iter().all(|secret| *secret == made[0]), "{made:?}");
+    assert_eq!(w.store.pass_secret(acme).await.unwrap(), Some(made[0]));
+    assert_eq!(w.store.pass_secret(other).await.unwrap(), None);
+    let fresh = PassSecret([9; 32]);
+    let its = w.store.make_pass_secret(other, fresh, w.now()).await;
+    assert_eq!(its.unwrap(), fresh);
+    assert_eq!(w.store.pass_secret(acme).await.unwrap(), Some(made[0]));
+    let nobody = TenantId(w.ids.uuid());
+    assert_eq!(w.store.pass_secret(nobody).await.unwrap(), None);
 }

@@ -387,6 +387,7 @@ macro_rules! conformance {
                 of_rotations_at_once_one_is_done
                 a_key_is_taken_back_once_and_by_its_tenant_alone
                 the_keys_of_an_erased_user_are_gone_and_no_others
+                a_tenants_secret_of_passes_is_made_once_and_is_its_own
             }
         }
     };

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use sqlx::{FromRow, PgConnection};
 use tidemark_application::ports::keys::{KeyRepository, StoredKey, Tenant};
 use tidemark_application::ports::store::{StoreError, StoreResult};
-use tidemark_domain::identity::{ApiKey, KeyHash};
+use tidemark_domain::identity::{ApiKey, KeyHash, PassSecret};
 use tidemark_domain::ids::{KeyId, TenantId, TenantName, Timestamp, UserName};
 use uuid::Uuid;
 
@@ -45,6 +45,11 @@ WHERE tenant_id = $1 AND id = $2 AND revoked_at IS NULL AND successor IS NULL";
 const REVOKE: &str =
     "UPDATE api_keys SET revoked_at = coalesce(revoked_at, $3) WHERE tenant_id = $1 AND id = $2";
 
+const PASS_SECRET: &str = "SELECT secret FROM pass_secrets WHERE tenant_id = $1";
+
+/// Waits for whoever is making it, and then makes none.
+const MAKE_PASS_SECRET: &str = "INSERT INTO pass_secrets (tenant_id, secret, created_at) VALUES ($1, $2, $3) ON CONFLICT (tenant_id) DO NOTHING";
+
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[
     TENANT_NAMED,
@@ -58,6 +63,8 @@ pub(super) const STATEMENTS: &[&str] = &[
     ADD,
     FOLLOW,
     REVOKE,
+    PASS_SECRET,
+    MAKE_PASS_SECRET,
 ];
 
 /// An operator lists the keys of a tenant, all at once.
@@ -241,6 +248,32 @@ async fn revoke(
     Ok(revoked.rows_affected() == 1)
 }
 
+async fn pass_secret(
+    tx: &mut PgConnection,
+    tenant: TenantId,
+) -> Result<Option<PassSecret>, sqlx::Error> {
+    let secret: Option<Vec<u8>> = sqlx::query_scalar(PASS_SECRET)
+        .bind(tenant.0)
+        .fetch_optional(tx)
+        .await?;
+    let secret = secret.map(TryInto::try_into).transpose();
+    Ok(secret.map_err(|_| unexpected("secret"))?.map(PassSecret))
+}
+
+async fn make_pass_secret(
+    tx: &mut PgConnection,
+    (tenant, fresh, now): &(TenantId, PassSecret, Timestamp),
+) -> Result<PassSecret, sqlx::Error> {
+    sqlx::query(MAKE_PASS_SECRET)
+        .bind(tenant.0)
+        .bind(&fresh.0[..])
+        .bind(now)
+        .execute(&mut *tx)
+        .await?;
+    let made = pass_secret(tx, *tenant).await?;
+    made.ok_or(sqlx::Error::RowNotFound)
+}
+
 #[async_trait]
 impl KeyRepository for PostgresStore {
     async fn make_tenant(
@@ -313,6 +346,29 @@ impl KeyRepository for PostgresStore {
             .write(tenant, (), move |tx, ()| {
                 Box::pin(
                     async move { Ok::<_, Abort<StoreError>>(revoke(tx, tenant, id, now).await?) },
+                )
+            })
+            .await
+    }
+
+    async fn pass_secret(&self, tenant: TenantId) -> StoreResult<Option<PassSecret>> {
+        self.database
+            .read(tenant, (), move |tx, ()| {
+                Box::pin(async move { Ok(pass_secret(tx, tenant).await?) })
+            })
+            .await
+    }
+
+    async fn make_pass_secret(
+        &self,
+        tenant: TenantId,
+        fresh: PassSecret,
+        now: Timestamp,
+    ) -> StoreResult<PassSecret> {
+        self.database
+            .write(tenant, (tenant, fresh, now), |tx, made| {
+                Box::pin(
+                    async move { Ok::<_, Abort<StoreError>>(make_pass_secret(tx, made).await?) },
                 )
             })
             .await

@@ -5,7 +5,7 @@ use chrono::{DateTime, SubsecRound};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tidemark_application::ports::keys::{KeyRepository, StoredKey};
 use tidemark_application::ports::owners::OwnerRepository;
-use tidemark_domain::identity::{ApiKey, KeyHash, Scopes};
+use tidemark_domain::identity::{ApiKey, KeyHash, PassSecret, Scopes};
 use tidemark_domain::ids::{KeyId, Owner, TenantId, TenantName, Timestamp, UserName};
 use uuid::Uuid;
 
@@ -151,7 +151,7 @@ pub(super) async fn owner(store: &PostgresStore, tenant: TenantId) -> Owner {
     store.resolve_owner(tenant, &name).await.unwrap()
 }
 
-/// Gives a tenant a name and a key. The default one has its name.
+/// Gives a tenant a name, a key, and what passes are signed with. The default one has its name.
 pub(super) async fn give_key(store: &PostgresStore, tenant: TenantId) {
     let name = match tenant {
         TenantId::DEFAULT => TenantName::default_tenant(),
@@ -171,4 +171,7 @@ pub(super) async fn give_key(store: &PostgresStore, tenant: TenantId) {
     };
     let hash = KeyHash([7; 32]);
     store.add_key(StoredKey { key, hash }).await.unwrap();
+    let secret = PassSecret([8; 32]);
+    let made = store.make_pass_secret(made.id, secret, now()).await;
+    made.unwrap();
 }

@@ -5,7 +5,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{SqliteConnection, SqliteExecutor};
 use tidemark_application::ports::keys::{KeyRepository, StoredKey, Tenant};
 use tidemark_application::ports::store::StoreResult;
-use tidemark_domain::identity::{ApiKey, KeyHash};
+use tidemark_domain::identity::{ApiKey, KeyHash, PassSecret};
 use tidemark_domain::ids::{KeyId, TenantId, TenantName, Timestamp, UserName};
 use uuid::Uuid;
 
@@ -31,6 +31,8 @@ statements! {
     FOLLOW = "UPDATE api_keys SET successor = ?3, expires_at = ?4 \
               WHERE tenant_id = ?1 AND id = ?2 AND revoked_at IS NULL AND successor IS NULL";
     REVOKE = "UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?3) WHERE tenant_id = ?1 AND id = ?2";
+    PASS_SECRET = "SELECT secret FROM pass_secrets WHERE tenant_id = ?1";
+    MAKE_PASS_SECRET = "INSERT INTO pass_secrets (tenant_id, secret, created_at) VALUES (?1, ?2, ?3) ON CONFLICT (tenant_id) DO NOTHING";
 }
 
 fn tenant(row: &SqliteRow) -> StoreResult<Tenant> {
@@ -148,6 +150,37 @@ async fn revoke(
     Ok(revoked.rows_affected() == 1)
 }
 
+async fn pass_secret(
+    executor: impl SqliteExecutor<'_>,
+    tenant: TenantId,
+) -> StoreResult<Option<PassSecret>> {
+    let secret: Option<Vec<u8>> = sqlx::query_scalar(PASS_SECRET)
+        .bind(tenant.0)
+        .fetch_optional(executor)
+        .await
+        .map_err(store_error)?;
+    let secret = secret.map(TryInto::try_into).transpose();
+    let secret = secret.map_err(|_| corrupt("pass_secrets.secret"))?;
+    Ok(secret.map(PassSecret))
+}
+
+async fn make_pass_secret(
+    connection: &mut SqliteConnection,
+    tenant: TenantId,
+    fresh: PassSecret,
+    now: Timestamp,
+) -> StoreResult<PassSecret> {
+    sqlx::query(MAKE_PASS_SECRET)
+        .bind(tenant.0)
+        .bind(&fresh.0[..])
+        .bind(micros(now))
+        .execute(&mut *connection)
+        .await
+        .map_err(store_error)?;
+    let made = pass_secret(connection, tenant).await?;
+    made.ok_or_else(|| corrupt("pass_secrets"))
+}
+
 #[async_trait]
 impl KeyRepository for SqliteStore {
     async fn make_tenant(
@@ -211,6 +244,21 @@ impl KeyRepository for SqliteStore {
     async fn revoke_key(&self, tenant: TenantId, id: KeyId, now: Timestamp) -> StoreResult<bool> {
         self.writer
             .write(move |c| Box::pin(revoke(c, tenant, id, now)))
+            .await
+    }
+
+    async fn pass_secret(&self, tenant: TenantId) -> StoreResult<Option<PassSecret>> {
+        pass_secret(&self.readers, tenant).await
+    }
+
+    async fn make_pass_secret(
+        &self,
+        tenant: TenantId,
+        fresh: PassSecret,
+        now: Timestamp,
+    ) -> StoreResult<PassSecret> {
+        self.writer
+            .write(move |c| Box::pin(make_pass_secret(c, tenant, fresh, now)))
             .await
     }
 }

@@ -3,7 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
+use tidemark_application::access::token::Tokens;
 use tidemark_application::ports::events::Reach;
+use tidemark_application::ports::identity_provider::Reading;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -26,6 +28,11 @@ pub struct Readiness {
     /// get a turn's text with its end.
     #[schema(examples("ok"))]
     pub events: String,
+    /// `none`: no tokens of an identity provider are accepted. `ok`: its keys were read when they were to be. `stale`: they could not be read lately;
+    /// tokens are judged by those that were read before. `unavailable`: they were never read, or too long ago; tokens are refused with 503, and API keys are
+    /// good.
+    #[schema(examples("none"))]
+    pub identity_provider: String,
 }
 
 /// Whether the server can do its work
@@ -65,6 +72,13 @@ pub async fn readyz(State(app): State<App>) -> Result<Json<Readiness>, Problem> 
             Reach::Process => "local",
             Reach::Replicas => "ok",
             Reach::Degraded => "degraded",
+        }
+        .to_owned(),
+        identity_provider: match app.gate.tokens().map(Tokens::reading) {
+            None => "none",
+            Some(Reading::Well) => "ok",
+            Some(Reading::Stale) => "stale",
+            Some(Reading::Missing) => "unavailable",
         }
         .to_owned(),
     }))

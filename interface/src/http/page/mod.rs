@@ -7,34 +7,35 @@ use std::sync::LazyLock;
 
 use axum::Router;
 use axum::extract::Path;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use self::assets::Asset;
 use crate::app::App;
+use crate::hardening::PAGE_POLICY;
 use crate::problem::Problem;
-
-/// What the pages may load: what this server serves. Nobody may frame them.
-const POLICY: &str =
-    "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
 /// `/`, `/assets/*` and `/docs`.
 pub fn router() -> Router<App> {
-    let set = |name: HeaderName, value: &'static str| {
-        SetResponseHeaderLayer::overriding(name, HeaderValue::from_static(value))
-    };
-    Router::new()
+    let pages = Router::new()
         .route(
             "/",
             get(|headers: HeaderMap| async move { serve(Some(&assets::INDEX), &headers) }),
         )
-        .route("/assets/{name}", get(asset))
         .route("/docs", get(reference))
-        .layer(set(header::CONTENT_SECURITY_POLICY, POLICY))
-        .layer(set(header::REFERRER_POLICY, "no-referrer"))
-        .layer(set(header::CACHE_CONTROL, "no-cache"))
+        .layer(SetResponseHeaderLayer::overriding(
+            header::CONTENT_SECURITY_POLICY,
+            PAGE_POLICY,
+        ));
+    Router::new()
+        .route("/assets/{name}", get(asset))
+        .merge(pages)
+        .layer(SetResponseHeaderLayer::overriding(
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("no-cache"),
+        ))
 }
 
 async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Response {

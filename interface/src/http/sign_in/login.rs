@@ -5,17 +5,19 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
+use axum::http::header;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidemark_application::access::pass::{Pass, Purpose};
+use tidemark_domain::identity::Principal;
 use tidemark_domain::ids::UserName;
 use utoipa::ToSchema;
 use validator::Validate;
 
 use crate::app::App;
+use crate::auth::proof::Proof;
 use crate::auth::{Gate, cookie};
 use crate::extract::JsonBody;
 use crate::problem::{Code, Problem, ProblemDocument};
@@ -24,9 +26,9 @@ use crate::problem::{Code, Problem, ProblemDocument};
 #[derive(Deserialize, Validate, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Login {
-    /// An API key.
-    #[validate(length(min = 1, max = 256, message = "must be 1 to 256 characters"))]
-    #[schema(min_length = 1, max_length = 256)]
+    /// An API key, or a token of the identity provider where these are accepted.
+    #[validate(length(min = 1, max = 8192, message = "must be 1 to 8192 characters"))]
+    #[schema(min_length = 1, max_length = 8192)]
     pub key: String,
     /// The user that the page is for, where the key is bound to none; without, each request names the user.
     #[schema(examples("ada@example.org"))]
@@ -54,8 +56,8 @@ pub struct SignedIn {
 
 /// Sign in
 ///
-/// Trades an API key for a cookie that stands for it: `HttpOnly`, `SameSite=Strict`, and `Secure` where the page comes over TLS. The cookie is good for every
-/// operation that the key is good for, as long as the key is, and for `auth.session_hours` at most. Whatever writes, and `GET /v1/chat/stream`, is
+/// Trades an API key, or a token of the identity provider, for a cookie that stands for it: `HttpOnly`, `SameSite=Strict`, and `Secure` where the page comes over TLS.
+/// The cookie is good for every operation that the key or token is good for, as long as that is, and for `auth.session_hours` at most. Whatever writes, and `GET /v1/chat/stream`, is
 /// taken by it from the server's own pages alone.
 #[utoipa::path(
     post,
@@ -86,28 +88,36 @@ pub async fn login(State(app): State<App>, request: Request) -> Result<Response,
     let user = user
         .transpose()
         .map_err(|error| Problem::unacceptable("user", error.to_string()))?;
-    let known = keys.authenticator.by_key(&login.key).await?;
-    let asks_for = known.principal.asks_for(user.clone())?;
+    let (principal, proof) = keys.by_bearer(&login.key).await?;
+    let asks_for = principal.asks_for(user.clone())?;
     let now = app.clock.now();
-    let key = &known.stored.key;
     let most = now + keys.session;
-    let expires_at = key.expires_at.map_or(most, |expires| expires.min(most));
+    let expires_at = proof.expires_at().map_or(most, |end| end.min(most));
+    let whose = match &user {
+        None => Principal::clone(&principal),
+        Some(user) => principal.bound_to(user.clone()),
+    };
     let pass = Pass {
-        key: Some(key.id),
-        user,
+        of: proof.of(&whose),
+        // A key is read again whenever the cookie comes. What a token said is said by the cookie.
+        user: match proof {
+            Proof::Token { .. } => Some(asks_for.clone()),
+            Proof::Key(_) | Proof::Nothing => user,
+        },
         expires_at: Some(expires_at),
     };
-    let pass = pass.seal(Purpose::SignIn, &known.stored.hash);
+    let pass = app.gate.seal(&pass, &proof, Purpose::SignIn).await?;
     let lasts = (expires_at - now).to_std().unwrap_or(Duration::ZERO);
     let signed_in = SignedIn {
         user: asks_for.as_str().to_owned(),
-        scopes: key.scopes.iter().map(|s| s.as_str().to_owned()).collect(),
+        scopes: (principal.scopes.iter())
+            .map(|scope| scope.as_str().to_owned())
+            .collect(),
         expires_at,
     };
     let mut response = Json(signed_in).into_response();
     let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Some(value) = cookie::set(&pass, secure || keys.tls, lasts) {
+    if let Some(value) = cookie::set(&pass, secure || app.tls, lasts) {
         headers.insert(header::SET_COOKIE, value);
     }
     Ok(response)

@@ -223,7 +223,7 @@ pub async fn create_turn(
             session_id: turn.session_id.0,
             status: turn.status.into(),
             events_url: events_url(turn.id),
-            ticket: ticket::issue(&identity, turn.id, app.clock.now()),
+            ticket: ticket::issue(&app, &identity, turn.id).await?,
         }),
     )
         .into_response();

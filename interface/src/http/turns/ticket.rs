@@ -28,7 +28,8 @@ pub struct Ticket {
 /// Get a ticket for a turn's events
 ///
 /// For an `EventSource`, which can send neither a key nor the name of a user. The ticket is good for the events of this turn alone, again and again for
-/// reconnects: two minutes, and as long as the turn is open, and until two minutes after its end; never longer than the key it was got with.
+/// reconnects: two minutes, and as long as the turn is open, and until two minutes after its end; never longer than the key it was got with. A token of an
+/// identity provider that it was got with may expire meanwhile.
 #[utoipa::path(
     post,
     path = "/v1/turns/{id}/ticket",
@@ -52,7 +53,7 @@ pub async fn create_ticket(
     let turn = TurnId(id);
     let found = app.store.turn(reader.owner, turn).await?;
     found.ok_or_else(|| Problem::not_found("turn"))?;
-    let ticket = ticket::issue(&identity, turn, app.clock.now());
+    let ticket = ticket::issue(&app, &identity, turn).await?;
     Ok(Json(Ticket {
         events_url: ticket::events_url(turn, &ticket),
         ticket,

@@ -1,5 +1,6 @@
 //! Tenants and their API keys.
 
+use tidemark_domain::identity::PassSecret;
 use tidemark_domain::ids::{TenantId, TenantName};
 
 use super::{Operation, operation};
@@ -21,6 +22,10 @@ pub(super) fn operations() -> Vec<Operation> {
         }),
         operation!(w.revoke_key(TenantId::DEFAULT, id, now) after {
             let (id, now) = (w.added(TenantId::DEFAULT).await.key.id, w.now());
+        }),
+        operation!(w.pass_secret(TenantId::DEFAULT) after {}),
+        operation!(w.make_pass_secret(TenantId::DEFAULT, fresh, now) after {
+            let (fresh, now) = (PassSecret([7; 32]), w.now());
         }),
     ]
 }

@@ -88,9 +88,10 @@ BEGIN
 END $$";
 
 /// Indexes of one row for each owner or tenant, and of open or unfinished things alone, which may be walked.
-const SMALL: [&str; 6] = [
+const SMALL: [&str; 7] = [
     "owners_pkey",
     "tenants_pkey",
+    "pass_secrets_pkey",
     "turns_open",
     "turns_running",
     "turns_waiting",
