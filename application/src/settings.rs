@@ -5,6 +5,8 @@ use std::time::Duration;
 use tidemark_domain::memory::prompt::Language;
 use tidemark_domain::memory::scoring::Profile;
 
+use crate::ports::turns::SharedLimits;
+
 /// How turns run.
 #[derive(Clone, Debug)]
 pub struct TurnSettings {
@@ -14,6 +16,8 @@ pub struct TurnSettings {
     pub max_queued: i64,
     /// How many turns of an owner may be open.
     pub max_open_per_owner: i64,
+    /// How many turns of a tenant and of a key may be open.
+    pub max_open_shared: SharedLimits,
     /// How many sessions of this process may have an open turn.
     pub max_open: usize,
     /// How many turns of this process may run at once.
@@ -38,6 +42,7 @@ impl Default for TurnSettings {
             lease: Duration::from_secs(30),
             max_queued: 8,
             max_open_per_owner: 64,
+            max_open_shared: SharedLimits::default(),
             max_open: 8_192,
             max_running: 8_192,
             max_rounds: 8,

@@ -31,6 +31,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::auth::{self, Gate};
 use crate::cors::Origins;
+use crate::limits::RequestLimits;
 use crate::problem::{Code, Problem};
 use crate::{body, guard, hardening, headers, openapi, request_id};
 
@@ -81,6 +82,8 @@ pub struct Shared {
     pub origins: Origins,
     /// This server itself adds TLS.
     pub tls: bool,
+    /// How many requests each may make, where that is limited.
+    pub requests: Option<RequestLimits>,
     /// Who is who.
     pub owners: Owners,
     /// Joins the caller's trace.

@@ -23,6 +23,7 @@ pub mod headers;
 pub mod http;
 pub mod lenient;
 pub mod lifecycle;
+pub mod limits;
 pub mod openapi;
 pub mod pagination;
 pub mod problem;

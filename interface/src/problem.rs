@@ -98,7 +98,9 @@ codes! {
     IdempotencyMismatch => "idempotency_mismatch", UNPROCESSABLE_ENTITY, "Idempotency mismatch", Caller;
     /// The session's queue is full; wait as long as `Retry-After` says.
     QueueFull => "queue_full", TOO_MANY_REQUESTS, "Queue full", Caller;
-    /// Too many turns of this user are open; wait as long as `Retry-After` says.
+    /// The tenant, the key or the user has made as many requests in a minute as each may; `RateLimit` says which, and `Retry-After` how long to wait.
+    TooManyRequests => "too_many_requests", TOO_MANY_REQUESTS, "Too many requests", Caller;
+    /// Too many turns of this user, this key or this tenant are open; wait as long as `Retry-After` says.
     TooManyTurns => "too_many_turns", TOO_MANY_REQUESTS, "Too many turns", Caller;
     /// A defect of this server; the request id finds it in the log.
     Internal => "internal", INTERNAL_SERVER_ERROR, "Internal error", Ours;
@@ -186,6 +188,7 @@ pub struct Problem {
     errors: Vec<FieldError>,
     retry_after_ms: Option<u64>,
     challenge: Option<String>,
+    limit: Option<&'static str>,
 }
 
 impl Problem {
@@ -197,6 +200,7 @@ impl Problem {
             errors: Vec::new(),
             retry_after_ms: None,
             challenge: None,
+            limit: None,
         }
     }
 
@@ -234,6 +238,13 @@ impl Problem {
         self
     }
 
+    /// Names the setting of `limits` that it is refused by, for the metrics.
+    #[must_use]
+    pub fn by_limit(mut self, setting: &'static str) -> Self {
+        self.limit = Some(setting);
+        self
+    }
+
     /// Its code.
     pub fn code(&self) -> Code {
         self.code
@@ -258,6 +269,9 @@ impl IntoResponse for Problem {
             errors: self.errors,
         };
         metrics::counter!("tidemark_problems_total", "code" => self.code.as_str()).increment(1);
+        if let Some(setting) = self.limit {
+            metrics::counter!("tidemark_limited_total", "limit" => setting).increment(1);
+        }
         let mut response = (status, Json(document)).into_response();
         let headers = response.headers_mut();
         headers.insert(

@@ -21,6 +21,7 @@ use tidemark_application::ports::ids::Ids;
 use tidemark_application::ports::model::ChatModel;
 use tidemark_application::ports::store::Store;
 use tidemark_application::ports::trace::Traces;
+use tidemark_application::ports::turns::SharedLimits;
 use tidemark_application::sessions::import::Import;
 use tidemark_application::settings::{
     ExtractionSettings, LearningSettings, PromptSettings, RecallSettings, TurnSettings,
@@ -43,6 +44,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{App, Owners, Shared, StreamSettings};
 use crate::config::{Settings, sections, setting};
 use crate::event_log::EventLogFile;
+use crate::limits::{PerMinute, RequestLimits};
 
 mod embedder;
 mod gate;
@@ -237,6 +239,7 @@ pub fn wire(
         gate,
         origins: settings.cors.origins.0.iter().cloned().collect(),
         tls: settings.tls.cert.is_some(),
+        requests: RequestLimits::new(per_minute(&settings.limits)),
         owners: Owners::new(Arc::clone(&store)),
         embedders: embedders.clone(),
         store,
@@ -303,6 +306,19 @@ fn extractor(
         .map(|name| small.unwrap_or(name));
     let model = model(&settings.model, name.map(String::as_str), queue_wait)?;
     Ok(Extractor::by(model, extraction_settings(settings)).map(Arc::new))
+}
+
+/// 0 limits nothing.
+fn limit(most: i64) -> Option<i64> {
+    (most > 0).then_some(most)
+}
+
+fn per_minute(limits: &sections::Limits) -> PerMinute {
+    PerMinute {
+        tenant: limits.tenant_requests_per_minute,
+        key: limits.key_requests_per_minute,
+        user: limits.user_requests_per_minute,
+    }
 }
 
 fn event_log(
@@ -373,6 +389,10 @@ fn turn_settings(settings: &Settings) -> TurnSettings {
         lease: Duration::from_secs(settings.turn.lease_seconds),
         max_queued: settings.limits.queue_per_session,
         max_open_per_owner: settings.limits.turns_per_user,
+        max_open_shared: SharedLimits {
+            tenant: limit(settings.limits.turns_per_tenant),
+            key: limit(settings.limits.turns_per_key),
+        },
         max_open: settings.limits.open_sessions,
         max_running: settings.limits.running_turns,
         max_rounds: settings.turn.max_tool_rounds,

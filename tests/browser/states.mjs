@@ -8,6 +8,7 @@ await test('a turn shows how it stands, and why it failed', async (visitor) => {
   await thinksWaitsAndAnswers(page);
   await usesTools(page);
   await fails(page, visitor);
+  await waitsWhenThereIsTooMuch(page, visitor);
   await arrivesWithoutAStream(page, visitor);
 });
 
@@ -45,6 +46,23 @@ async function fails(page, visitor) {
   assert.equal(await lastTurn(page).getAttribute('data-problem'), problem.code);
   await page.reload();
   await page.waitForFunction((detail) => document.querySelector('.turn:last-child .trouble')?.textContent.includes(detail), problem.detail);
+}
+
+/** A message that is refused for the number of requests says how long it waits, and is sent then. */
+async function waitsWhenThereIsTooMuch(page, visitor) {
+  let refused = false;
+  await page.context().route('**/v1/sessions/*/turns', (route) => {
+    if (refused) return route.continue();
+    refused = true;
+    const problem = { title: 'Too many requests', status: 429, code: 'too_many_requests', detail: 'too many' };
+    return route.fulfill({ status: 429, contentType: 'application/problem+json', headers: { 'Retry-After': '3' }, body: JSON.stringify(problem) });
+  });
+  await send(page, 'Said too soon [[tokens=5]]');
+  await page.waitForFunction(() => /Too many requests.* in 3 s/.test(document.querySelector('.turn:last-child .status').textContent));
+  await untilTurn(page, ['completed']);
+  assert.ok(refused);
+  await page.context().unrouteAll({ behavior: 'ignoreErrors' });
+  forgive(visitor, /429/);
 }
 
 /** Streams that a proxy keeps to itself: after three seconds the page asks for the turn instead. */

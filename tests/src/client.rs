@@ -65,6 +65,15 @@ impl Client {
         }
     }
 
+    /// The same client of another server.
+    #[must_use]
+    pub fn at(&self, base: &str) -> Self {
+        Self {
+            base: base.to_owned(),
+            ..self.clone()
+        }
+    }
+
     /// A request that a test goes on to shape.
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.base));

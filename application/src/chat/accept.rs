@@ -1,6 +1,6 @@
 //! Accepting a turn: stored first, then run in a task of its own. A client that leaves changes nothing.
 
-use tidemark_domain::ids::{Owner, SessionId, TurnId};
+use tidemark_domain::ids::{KeyId, Owner, SessionId, TurnId};
 use tidemark_domain::session::MemoryMode;
 use tidemark_domain::turn::{TurnOptions, TurnStatus};
 
@@ -14,6 +14,8 @@ use crate::ports::turns::{AcceptError, AcceptTurn, Accepted, StartTurn, TurnSess
 pub struct Inbound {
     /// Who.
     pub owner: Owner,
+    /// The API key that it is asked for with; none where none is needed.
+    pub key: Option<KeyId>,
     /// In which session; a new one when none is named.
     pub session: Option<SessionId>,
     /// The entry it came through; for a new session.
@@ -30,6 +32,8 @@ pub struct Inbound {
     pub replaces: Option<TurnId>,
     /// Makes it repeatable.
     pub idempotency: Option<Idempotency>,
+    /// Whoever asks may do nothing new at the moment: only a turn that an earlier request with the same key has begun is given.
+    pub only_known: bool,
 }
 
 /// The turn was not accepted; nothing was stored.
@@ -38,6 +42,9 @@ pub enum InboundError {
     /// The server is going down.
     #[error("the server is shutting down")]
     ShuttingDown,
+    /// It would be a new turn, and only one that is known was asked for.
+    #[error("there is no turn of that key yet")]
+    NotKnown,
     /// Too many sessions have open turns here.
     #[error("too many turns are open")]
     Overloaded,
@@ -67,6 +74,11 @@ impl Chat {
             }),
         };
         let id = parts.ids.turn();
+        let only_known = inbound.only_known;
+        let refused = |error| match error {
+            AcceptError::NotAdmitted if only_known => InboundError::NotKnown,
+            error => self.refused(error),
+        };
         let session_id = match &session {
             TurnSession::Existing(id) => *id,
             TurnSession::New(new) => new.id,
@@ -80,9 +92,11 @@ impl Chat {
             options: inbound.options,
             reject_if_busy: inbound.reject_if_busy,
             replaces: inbound.replaces,
-            admit: !self.is_closing() && !self.is_full(),
+            admit: !inbound.only_known && !self.is_closing() && !self.is_full(),
             max_queued: parts.settings.max_queued,
             max_open_per_owner: parts.settings.max_open_per_owner,
+            key: inbound.key,
+            max_open_shared: parts.settings.max_open_shared,
             idempotency: inbound.idempotency,
             start: None,
             now,
@@ -95,7 +109,7 @@ impl Chat {
         let Some(lane) = lane else {
             self.expect(owner, session_id, id);
             let accepted = parts.store.accept_turn(turn).await;
-            let accepted = accepted.map_err(|error| self.refused(error))?;
+            let accepted = accepted.map_err(refused)?;
             if accepted.turn.status == TurnStatus::Queued {
                 self.open_log(&accepted).await;
                 self.kick_for(owner, accepted.turn.session_id, accepted.turn.id);
@@ -108,7 +122,7 @@ impl Chat {
             event_block: parts.settings.event_block,
         });
         let accepted = self.accept_and_run(lane, turn).await;
-        accepted.map_err(|error| self.refused(error))
+        accepted.map_err(refused)
     }
 
     /// Why nothing new is admitted is known here alone.

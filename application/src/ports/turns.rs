@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tidemark_domain::event::RecalledMemory;
-use tidemark_domain::ids::{MessageId, Owner, SessionId, Timestamp, TurnId};
+use tidemark_domain::ids::{KeyId, MessageId, Owner, SessionId, Timestamp, TurnId};
 use tidemark_domain::session::{MemoryMode, Message, Role, Session};
 use tidemark_domain::tool::ToolCall;
 use tidemark_domain::turn::{FinishReason, Turn, TurnOptions, TurnProblem, TurnStatus, Usage};
@@ -48,12 +48,26 @@ pub struct AcceptTurn {
     pub max_queued: i64,
     /// How many turns of an owner may be open (queued or running).
     pub max_open_per_owner: i64,
+    /// The API key that it is asked for with; none where none is needed.
+    pub key: Option<KeyId>,
+    /// How many turns may be open of those with whom the owner shares the installation.
+    pub max_open_shared: SharedLimits,
     /// Makes it repeatable.
     pub idempotency: Option<Idempotency>,
     /// Starts it in the same transaction, unless it has to wait or had been accepted before.
     pub start: Option<StartTurn>,
     /// When.
     pub now: Timestamp,
+}
+
+/// How many turns of a tenant, and of those asked for with one key, may be open in all processes; none for any number. With none of both
+/// nothing is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SharedLimits {
+    /// Of the tenant.
+    pub tenant: Option<i64>,
+    /// Of the key.
+    pub key: Option<i64>,
 }
 
 /// What a turn is started with.
@@ -98,6 +112,12 @@ pub enum AcceptError {
     /// The owner has too many open turns.
     #[error("too many turns of this user are open")]
     TooManyTurns,
+    /// The tenant has too many open turns.
+    #[error("too many turns of this tenant are open")]
+    TooManyOfTenant,
+    /// Too many turns that were asked for with this key are open.
+    #[error("too many turns of this key are open")]
+    TooManyOfKey,
     /// The turn to be replaced is not one of this session, or never started.
     #[error("there is no such turn to replace")]
     ReplacedNotFound,

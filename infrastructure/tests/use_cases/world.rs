@@ -79,6 +79,8 @@ impl World {
         let accepted = self
             .chat
             .accept(Inbound {
+                key: None,
+                only_known: false,
                 owner: self.owner,
                 session,
                 channel: "test".to_owned(),

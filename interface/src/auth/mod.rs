@@ -23,11 +23,12 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tidemark_application::access::pass::Purpose;
 use tidemark_domain::identity::{Denied, Principal, Scope};
-use tidemark_domain::ids::UserName;
+use tidemark_domain::ids::{KeyId, UserName};
 
 use self::operations::Need;
 use self::proof::{Keys, Proof, challenge, refused_pass};
 use crate::app::App;
+use crate::limits;
 use crate::problem::{Code, Problem};
 
 /// How requests are authenticated.
@@ -66,6 +67,14 @@ impl FromRequestParts<App> for Identity {
 }
 
 impl Identity {
+    /// The id of the key it was proven with; none of a token, and where nothing is asked for.
+    pub fn key_id(&self) -> Option<KeyId> {
+        match &self.proof {
+            Proof::Key(known) => Some(known.stored.key.id),
+            Proof::Nothing | Proof::Token { .. } => None,
+        }
+    }
+
     /// Of a request that has passed the gate.
     ///
     /// # Errors
@@ -81,15 +90,17 @@ impl Identity {
     }
 }
 
-/// Lets through whoever may ask for what they ask.
+/// Lets through whoever may ask for what they ask, and as often as they do.
 pub async fn admit(State(app): State<App>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     match identify(&app, &parts).await {
         Ok(identity) => {
+            let counted = identity.as_ref();
+            let standing = counted.and_then(|identity| limits::count(&app, &parts, identity));
             if let Some(identity) = identity {
                 parts.extensions.insert(identity);
             }
-            next.run(Request::from_parts(parts, body)).await
+            limits::hold(standing, Request::from_parts(parts, body), next).await
         }
         Err(problem) => problem.into_response(),
     }

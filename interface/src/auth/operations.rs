@@ -105,13 +105,34 @@ pub fn is_known(path: &str) -> bool {
     BY_PATH.contains_key(path)
 }
 
-/// What the operation needs; none where there is no such operation. Headers alone need what the whole answer does.
-pub fn need(method: &Method, path: &str) -> Option<Need> {
-    let method = if method == Method::HEAD {
+/// What is never refused for the number of requests: what follows or stops a turn that is there, and what watches over the installation.
+const UNCOUNTED: [(&str, &str); 4] = [
+    ("GET", "/v1/turns/{id}/events"),
+    ("POST", "/v1/turns/{id}/ticket"),
+    ("POST", "/v1/turns/{id}/cancel"),
+    ("GET", "/metrics"),
+];
+
+/// Whether requests for the operation count against limits of requests. What tells nobody's data counts for nobody.
+pub fn is_counted(method: &Method, path: &str) -> bool {
+    let is_uncounted = UNCOUNTED
+        .iter()
+        .any(|(known, at)| *at == path && of_get(method) == *known);
+    !is_uncounted && need(method, path).is_some_and(|need| need != Need::Nothing)
+}
+
+/// Headers alone are asked for as what they head is.
+fn of_get(method: &Method) -> &str {
+    if method == Method::HEAD {
         Method::GET.as_str()
     } else {
         method.as_str()
-    };
+    }
+}
+
+/// What the operation needs; none where there is no such operation. Headers alone need what the whole answer does.
+pub fn need(method: &Method, path: &str) -> Option<Need> {
+    let method = of_get(method);
     let methods = BY_PATH.get(path)?;
     let found = methods.iter().find(|(known, _)| *known == method);
     found.map(|(_, need)| *need)
@@ -169,6 +190,26 @@ mod tests {
             ("POST", "/v1/logout"),
         ];
         assert_eq!(open, expected);
+    }
+
+    #[test]
+    fn what_is_not_counted_is_an_operation_and_everything_else_of_somebody_is() {
+        for (method, path) in UNCOUNTED {
+            assert!(declared(method, path).is_some(), "{method} {path}");
+        }
+        let counted = OPERATIONS
+            .iter()
+            .filter(|(method, path, _)| is_counted(&method.parse().unwrap(), path));
+        let of_nobody = OPERATIONS
+            .iter()
+            .filter(|(_, _, need)| *need == Need::Nothing);
+        assert_eq!(
+            counted.count() + of_nobody.count() + UNCOUNTED.len(),
+            OPERATIONS.len()
+        );
+        assert!(is_counted(&Method::HEAD, "/v1/memories"));
+        assert!(!is_counted(&Method::HEAD, "/metrics"));
+        assert!(!is_counted(&Method::PUT, "/v1/memories"));
     }
 
     #[test]

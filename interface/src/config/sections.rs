@@ -208,6 +208,9 @@ impl Reranker {
 /// A day, the most that most durations may be.
 const DAY: u64 = 86_400;
 
+/// The most requests a minute that a limit may name; without a limit there may be more.
+const MOST_REQUESTS: u32 = 10_000_000;
+
 section! {
     /// The server itself.
     Server {
@@ -496,6 +499,17 @@ section! {
         queue_per_session: i64 = 8, 0..=1_000;
         /// How many turns of a user may be open.
         turns_per_user: i64 = 64, 1..=100_000;
+        /// How many turns of a tenant may be open, at all replicas together; 0 for any number.
+        turns_per_tenant: i64 = 0, 0..=1_000_000;
+        /// The same for the turns that are asked for with one API key.
+        turns_per_key: i64 = 0, 0..=1_000_000;
+        /// How many requests a tenant may make in a minute, at each replica; 0 for any number. As many may come at once, and each further one once
+        /// its share of the minute is over. What follows or stops a turn that is there is never counted.
+        tenant_requests_per_minute: u32 = 0, 0..=MOST_REQUESTS;
+        /// The same for each API key.
+        key_requests_per_minute: u32 = 0, 0..=MOST_REQUESTS;
+        /// The same for each user.
+        user_requests_per_minute: u32 = 0, 0..=MOST_REQUESTS;
         /// How many sessions of this process may have an open turn.
         open_sessions: usize = 8_192, 1..=1_000_000;
         /// How many turns of this process may run at once; further ones wait.

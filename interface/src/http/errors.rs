@@ -77,6 +77,7 @@ impl From<InboundError> for Problem {
             InboundError::ShuttingDown => {
                 Self::new(Code::ShuttingDown, detail).retry_after_ms(RETRY_MS)
             }
+            InboundError::NotKnown => Self::not_found("turn"),
             InboundError::Overloaded => {
                 Self::new(Code::Overloaded, detail).retry_after_ms(RETRY_MS)
             }
@@ -94,10 +95,18 @@ impl From<AcceptError> for Problem {
             AcceptError::NotAdmitted => {
                 Self::new(Code::Overloaded, detail).retry_after_ms(RETRY_MS)
             }
-            AcceptError::QueueFull => Self::new(Code::QueueFull, detail).retry_after_ms(RETRY_MS),
-            AcceptError::TooManyTurns => {
-                Self::new(Code::TooManyTurns, detail).retry_after_ms(RETRY_MS)
-            }
+            AcceptError::QueueFull => Self::new(Code::QueueFull, detail)
+                .retry_after_ms(RETRY_MS)
+                .by_limit("queue_per_session"),
+            AcceptError::TooManyTurns => Self::new(Code::TooManyTurns, detail)
+                .retry_after_ms(RETRY_MS)
+                .by_limit("turns_per_user"),
+            AcceptError::TooManyOfTenant => Self::new(Code::TooManyTurns, detail)
+                .retry_after_ms(RETRY_MS)
+                .by_limit("turns_per_tenant"),
+            AcceptError::TooManyOfKey => Self::new(Code::TooManyTurns, detail)
+                .retry_after_ms(RETRY_MS)
+                .by_limit("turns_per_key"),
             AcceptError::ReplacedNotFound => Self::unacceptable("replaces", detail),
             AcceptError::IdempotencyMismatch => idempotency_mismatch(),
             AcceptError::Store(error) => error.into(),

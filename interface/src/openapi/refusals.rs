@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
+use crate::auth::operations;
 use crate::problem::{Code, ProblemDocument};
 
 /// What an operation may refuse beyond what its parameters and its body say.
@@ -15,10 +16,7 @@ const ITS_OWN: [(&str, &[StatusCode]); 7] = [
     ("create_session", &[StatusCode::NOT_FOUND]),
     // A key that is good for nothing, and a server that asks for none.
     ("login", &[StatusCode::UNAUTHORIZED, StatusCode::NOT_FOUND]),
-    (
-        "create_turn",
-        &[StatusCode::CONFLICT, StatusCode::TOO_MANY_REQUESTS],
-    ),
+    ("create_turn", &[StatusCode::CONFLICT]),
     (
         "chat_stream",
         &[
@@ -26,7 +24,6 @@ const ITS_OWN: [(&str, &[StatusCode]); 7] = [
             // Of the HTTP library, before anything of this server sees the request: a query of more than 64 KiB.
             StatusCode::URI_TOO_LONG,
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            StatusCode::TOO_MANY_REQUESTS,
         ],
     ),
     ("import_messages", &[StatusCode::CONFLICT]),
@@ -53,6 +50,9 @@ pub(super) fn complete(document: &mut Value) {
             for (_, response) in fields(responses) {
                 response["headers"]["X-Request-Id"] =
                     json!({"$ref": "#/components/headers/RequestId"});
+                if is_counted(path, method) {
+                    tell_limits(response);
+                }
             }
             if let Value::Object(responses) = responses {
                 responses.retain(|status, _| !status.ends_with("XX"));
@@ -74,6 +74,15 @@ pub(super) fn complete(document: &mut Value) {
         "description": "Seconds to wait before the next attempt; `Retry-After-Ms` says it in milliseconds.",
         "schema": {"type": "integer", "minimum": 0, "examples": [1]},
     });
+    components["headers"]["RateLimitPolicy"] = json!({
+        "description": "Where requests are limited: how many, `q`, may be made in `w` seconds for each user, key or tenant.",
+        "schema": {"type": "string", "examples": ["\"user\";q=60;w=60, \"tenant\";q=600;w=60"]},
+    });
+    components["headers"]["RateLimit"] = json!({
+        "description": "Where requests are limited: the policy nearest to its end, how many requests, `r`, may come at once, and in how many seconds, \
+                        `t`, all of it is there again; after a refusal, in how many seconds one is admitted again.",
+        "schema": {"type": "string", "examples": ["\"user\";r=41;t=19"]},
+    });
     components["parameters"]["User"] = json!({
         "name": "X-Tidemark-User",
         "in": "header",
@@ -88,6 +97,22 @@ fn has_user(path: &str) -> bool {
         && !["/v1/users/", "/v1/login", "/v1/logout"]
             .iter()
             .any(|other| path.starts_with(other))
+}
+
+/// Whether its requests count against limits.
+fn is_counted(path: &str, method: &str) -> bool {
+    let method = method.to_ascii_uppercase().parse();
+    method.is_ok_and(|method| operations::is_counted(&method, path))
+}
+
+fn tell_limits(response: &mut Value) {
+    for (name, header) in [
+        ("RateLimit-Policy", "RateLimitPolicy"),
+        ("RateLimit", "RateLimit"),
+    ] {
+        let reference = format!("#/components/headers/{header}");
+        response["headers"][name] = json!({"$ref": reference});
+    }
 }
 
 /// What the operation may refuse with.
@@ -126,6 +151,7 @@ fn statuses(path: &str, method: &str, operation: &Value, secured: bool) -> BTree
         path.starts_with("/v1/") || operation["responses"]["503"].is_object(),
         &[StatusCode::SERVICE_UNAVAILABLE],
     );
+    when(is_counted(path, method), &[StatusCode::TOO_MANY_REQUESTS]);
     when(path.contains('{'), &[StatusCode::NOT_FOUND]);
     when(
         writes,
@@ -187,11 +213,15 @@ fn response(status: StatusCode) -> Value {
     if waits.contains(&status) {
         headers["Retry-After"] = json!({"$ref": "#/components/headers/RetryAfter"});
     }
-    json!({
+    let mut response = json!({
         "description": format!("{}: {}.", status.canonical_reason().unwrap_or_default(), names.join(", ")),
         "headers": headers,
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": examples}},
-    })
+    });
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        tell_limits(&mut response);
+    }
+    response
 }
 
 fn fields(value: &mut Value) -> impl Iterator<Item = (&String, &mut Value)> {
@@ -236,7 +266,7 @@ mod tests {
             told,
             [
                 "200 400 403 413 500",
-                "200 400 401 403 404 408 412 413 415 422 500 503",
+                "200 400 401 403 404 408 412 413 415 422 429 500 503",
                 "200 202 400 401 403 404 408 409 413 415 422 429 500 503",
             ]
         );

@@ -11,6 +11,7 @@ mod commands;
 mod cors;
 mod headers;
 mod keys;
+mod limits;
 mod operation;
 mod operations;
 mod sign_in;

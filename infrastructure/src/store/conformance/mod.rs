@@ -135,6 +135,7 @@ macro_rules! conformance {
                 of_turns_at_once_in_one_session_one_starts_and_the_others_wait
                 of_repetitions_at_once_one_is_made
                 an_owners_bound_holds_against_many_that_start_at_once
+                bounds_of_a_tenant_and_a_key_hold_against_many_that_start_at_once
                 one_that_is_refused_among_many_takes_nothing_with_it
                 many_answers_at_once_are_committed_each_with_its_own
                 an_answer_that_is_committed_twice_at_once_is_there_once
@@ -151,6 +152,7 @@ macro_rules! conformance {
                 a_queue_for_nobody_still_lets_an_idle_session_begin
                 the_queues_bound_holds_against_many_at_once
                 an_owner_has_no_more_open_turns_than_allowed
+                a_tenant_and_a_key_have_no_more_open_turns_than_allowed
                 an_owners_bound_holds_against_many_sessions_at_once
                 who_does_not_want_to_wait_is_refused_while_a_turn_is_open
                 turns_of_a_session_start_one_after_another_in_their_order

@@ -9,9 +9,10 @@ use tidemark_application::ports::jobs::JobKind;
 use tidemark_application::ports::sessions::NewSession;
 use tidemark_application::ports::store::{Idempotency, Store};
 use tidemark_application::ports::turns::{
-    AcceptError, AcceptTurn, Accepted, CommitTurn, StartTurn, Started, TurnKey, TurnSession,
-    TurnWriteError,
+    AcceptError, AcceptTurn, Accepted, CommitTurn, SharedLimits, StartTurn, Started, TurnKey,
+    TurnSession, TurnWriteError,
 };
+use tidemark_domain::ids::KeyId;
 use tidemark_domain::session::{MemoryMode, Role};
 use tidemark_domain::turn::TurnStatus;
 
@@ -223,6 +224,47 @@ pub async fn an_owners_bound_holds_against_many_that_start_at_once(store: Arc<dy
         let sessions = w.store.list_sessions(owner, None, None, ALL).await.unwrap();
         assert_eq!(sessions.items.len(), 7, "no session of a refused turn");
     }
+}
+
+pub async fn bounds_of_a_tenant_and_a_key_hold_against_many_that_start_at_once(
+    store: Arc<dyn Store>,
+) {
+    let w = World::new(store).await;
+    let (other, key) = (w.another("other").await, KeyId(w.ids.uuid()));
+    let bounded = |w, key| AcceptTurn {
+        key,
+        max_open_shared: SharedLimits {
+            tenant: Some(12),
+            key: Some(5),
+        },
+        ..new(w)
+    };
+    let mut turns: Vec<AcceptTurn> = (0..20).map(|_| bounded(&w, Some(key))).collect();
+    let accepted = accept_all(&w, turns.clone()).await;
+    assert_eq!(accepted.iter().filter(|a| a.is_ok()).count(), 5);
+    let refused = accepted.iter().filter_map(|a| a.as_ref().err());
+    assert!(
+        refused
+            .into_iter()
+            .all(|e| matches!(e, AcceptError::TooManyOfKey))
+    );
+    turns = (0..40)
+        .map(|n| bounded(if n % 2 == 0 { &w } else { &other }, None))
+        .collect();
+    let accepted = accept_all(&w, turns).await;
+    assert_eq!(accepted.iter().filter(|a| a.is_ok()).count(), 7);
+    let refused = accepted.iter().filter_map(|a| a.as_ref().err());
+    assert!(
+        refused
+            .into_iter()
+            .all(|e| matches!(e, AcceptError::TooManyOfTenant))
+    );
+    let mut sessions = 0;
+    for owner in [w.owner, other.owner] {
+        let listed = w.store.list_sessions(owner, None, None, ALL).await.unwrap();
+        sessions += listed.items.len();
+    }
+    assert_eq!(sessions, 12, "no session of a refused turn");
 }
 
 pub async fn one_that_is_refused_among_many_takes_nothing_with_it(store: Arc<dyn Store>) {

@@ -7,9 +7,9 @@ use futures::future::join_all;
 use tidemark_application::ports::sessions::NewSession;
 use tidemark_application::ports::store::Store;
 use tidemark_application::ports::turns::{
-    AcceptError, AcceptTurn, Accepted, CancelOutcome, TurnSession, TurnWriteError,
+    AcceptError, AcceptTurn, Accepted, CancelOutcome, SharedLimits, TurnSession, TurnWriteError,
 };
-use tidemark_domain::ids::{SessionId, TurnId};
+use tidemark_domain::ids::{KeyId, SessionId, TenantId, TurnId};
 use tidemark_domain::memory::Scope;
 use tidemark_domain::memory::scoring::Profile;
 use tidemark_domain::session::{MemoryMode, Role};
@@ -236,6 +236,52 @@ pub async fn an_owner_has_no_more_open_turns_than_allowed(store: Arc<dyn Store>)
         ..bounded(new.id)
     };
     assert!(w.store.accept_turn(turn).await.is_ok());
+}
+
+pub async fn a_tenant_and_a_key_have_no_more_open_turns_than_allowed(store: Arc<dyn Store>) {
+    let w = World::new(store).await;
+    let other = w.another("other").await;
+    let [key, another] = [KeyId(w.ids.uuid()), KeyId(w.ids.uuid())];
+    let bounded = |w: &World, session, key| AcceptTurn {
+        key: Some(key),
+        max_open_shared: SharedLimits {
+            tenant: Some(3),
+            key: Some(2),
+        },
+        ..w.turn(session)
+    };
+    let (a, b) = (w.session().await, other.session().await);
+    w.store.accept_turn(bounded(&w, a, key)).await.unwrap();
+    let running = w.start(a).await.unwrap();
+    // One that waits is as open as one that runs, and so is another user's.
+    w.store.accept_turn(bounded(&other, b, key)).await.unwrap();
+    let refused = w.store.accept_turn(bounded(&w, a, key)).await;
+    assert!(
+        matches!(refused, Err(AcceptError::TooManyOfKey)),
+        "{refused:?}"
+    );
+    w.store.accept_turn(bounded(&w, a, another)).await.unwrap();
+    for unbound in [None, Some(another)] {
+        let turn = AcceptTurn {
+            key: unbound,
+            ..bounded(&other, b, key)
+        };
+        let refused = w.store.accept_turn(turn).await;
+        assert!(
+            matches!(refused, Err(AcceptError::TooManyOfTenant)),
+            "{refused:?}"
+        );
+    }
+    let elsewhere = w.owner_named(TenantId(w.ids.uuid()), "default").await;
+    let new = w.new_session();
+    let turn = AcceptTurn {
+        owner: elsewhere,
+        session: TurnSession::New(new.clone()),
+        ..bounded(&w, new.id, key)
+    };
+    assert!(w.store.accept_turn(turn).await.is_ok(), "another tenant");
+    w.store.commit_turn(running.key, w.commit()).await.unwrap();
+    w.store.accept_turn(bounded(&w, a, key)).await.unwrap();
 }
 
 pub async fn an_owners_bound_holds_against_many_sessions_at_once(store: Arc<dyn Store>) {

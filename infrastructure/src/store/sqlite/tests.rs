@@ -13,8 +13,8 @@ use tidemark_application::ports::owners::OwnerRepository;
 use tidemark_application::ports::sessions::{NewSession, SessionRepository};
 use tidemark_application::ports::store::{Store, StoreError};
 use tidemark_application::ports::turns::{
-    AcceptTurn, CloseTurn, Closer, CommitTurn, NewMessage, Started, TurnRepository, TurnSession,
-    TurnWriteError,
+    AcceptTurn, CloseTurn, Closer, CommitTurn, NewMessage, SharedLimits, Started, TurnRepository,
+    TurnSession, TurnWriteError,
 };
 use tidemark_domain::ids::{Owner, SessionId, TenantId, Timestamp, UserName};
 use tidemark_domain::session::{MemoryMode, Role};
@@ -100,6 +100,8 @@ impl Fixture {
             admit: true,
             max_queued: 10,
             max_open_per_owner: 1_000,
+            key: None,
+            max_open_shared: SharedLimits::default(),
             idempotency: None,
             start: None,
             now: self.now,

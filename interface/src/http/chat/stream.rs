@@ -15,9 +15,11 @@ use uuid::Uuid;
 use validator::Validate;
 
 use crate::app::App;
+use crate::auth::Identity;
 use crate::extract::{Caller, Reader, no_nul};
 use crate::http::turns::create::{MAX_MESSAGE, not_blank};
 use crate::http::turns::event::Event;
+use crate::limits::OnlyKnown;
 use crate::problem::{Code, Problem, ProblemDocument};
 use crate::sse::{self, Place};
 use crate::to_the_end::to_the_end;
@@ -91,6 +93,9 @@ pub async fn chat_stream(
         return sse::stream(&app, reader.owner, Place::behind(last), reasoning).await;
     }
     let (mut parts, _) = request.into_parts();
+    // A stream of a turn that is there is never refused for load, and the request id may name one.
+    let refusal = parts.extensions.remove::<OnlyKnown>();
+    let key = Identity::of(&parts)?.key_id();
     let params = crate::extract::Params::<ChatStreamParams>::of(&parts)?.0;
     let caller = Caller::from_request_parts(&mut parts, &app).await?;
     let query = params.query;
@@ -101,6 +106,7 @@ pub async fn chat_stream(
     });
     let inbound = Inbound {
         owner: caller.owner,
+        key,
         session: params.session_id.map(SessionId),
         channel: "web".to_owned(),
         message: query,
@@ -109,17 +115,19 @@ pub async fn chat_stream(
         reject_if_busy: false,
         replaces: None,
         idempotency,
+        only_known: refusal.is_some(),
     };
     let chat = app.chat.clone();
     let accepted = to_the_end(async move { chat.accept(inbound).await })
         .await?
-        .map_err(|error| match error {
-            InboundError::Accept(AcceptError::IdempotencyMismatch) => Problem::new(
+        .map_err(|error| match (error, refusal) {
+            (InboundError::NotKnown, Some(OnlyKnown(problem))) => problem,
+            (InboundError::Accept(AcceptError::IdempotencyMismatch), _) => Problem::new(
                 Code::IdempotencyMismatch,
                 "the request id was used with another query",
             )
             .field("request_id", "was used with another query"),
-            error => error.into(),
+            (error, _) => error.into(),
         })?;
     let reasoning = params.reasoning.unwrap_or(false);
     sse::stream_accepted(&app, caller.owner, accepted.turn, "request_id", reasoning)

@@ -196,6 +196,7 @@ pub async fn create_turn(
     let JsonBody { value: new, hash } = body;
     let inbound = Inbound {
         owner: caller.owner,
+        key: identity.key_id(),
         session: Some(SessionId(session)),
         channel: "api".to_owned(),
         message: new.message,
@@ -204,6 +205,7 @@ pub async fn create_turn(
         reject_if_busy: matches!(new.if_busy, IfBusy::Reject),
         replaces: new.replaces.map(TurnId),
         idempotency: key.with_body(hash),
+        only_known: false,
     };
     let chat = app.chat.clone();
     let accepted = to_the_end(async move { chat.accept(inbound).await }).await??;

@@ -55,7 +55,7 @@ const outbox = new Outbox({
     hideNotice();
     refreshSessions();
   },
-  onDelay: (entry) => conversation.showDelay(entry),
+  onDelay: (entry, problem, wait) => conversation.showDelay(entry, problem, wait),
   onRefused: (entry) => {
     if (conversation.pending.has(entry.key)) conversation.showEntry(entry);
   },
@@ -137,8 +137,8 @@ async function openSession(sessionId) {
   } catch (problem) {
     if (conversation.sessionId !== sessionId) return;
     if (problem.isPassing) {
-      if (problem.status !== 401) notice('unreachable');
-      reopenTimer = setTimeout(() => openSession(sessionId), REOPEN_MS);
+      noticePassing(problem);
+      reopenTimer = setTimeout(() => openSession(sessionId), problem.retryAfter ?? REOPEN_MS);
       return;
     }
     conversation.openNew();
@@ -202,8 +202,8 @@ async function refreshSessions() {
     sidebar.select(conversation.sessionId);
   } catch (problem) {
     if (problem.isPassing) {
-      if (problem.status !== 401) notice('unreachable', undefined, NOTICE_MS);
-      setTimeout(refreshSessions, NOTICE_MS);
+      noticePassing(problem, NOTICE_MS);
+      setTimeout(refreshSessions, Math.max(NOTICE_MS, problem.retryAfter ?? 0));
     } else {
       notify(problem);
     }
@@ -211,6 +211,8 @@ async function refreshSessions() {
 }
 
 // --- Notices ---
+
+const waitOf = ({ retryAfter = 1000 }) => ({ seconds: Math.ceil(retryAfter / 1000) });
 
 function notice(key, parameters, milliseconds) {
   clearTimeout(noticeTimer);
@@ -224,9 +226,17 @@ function hideNotice() {
   byId('banner').hidden = true;
 }
 
+/** Says of what is tried again why that has to be. */
+function noticePassing(problem, milliseconds) {
+  if (problem.status === 401) return;
+  if (problem.status === 429) notice('limited', waitOf(problem), milliseconds);
+  else notice('unreachable', undefined, milliseconds);
+}
+
 function notify(problem) {
   if (problem.status === 401) return;
   if (problem.status === 0) notice('unreachable', undefined, NOTICE_MS);
+  else if (problem.status === 429) notice('limited_now', waitOf(problem), NOTICE_MS);
   else notice('action_failed', { reason: problem.message }, NOTICE_MS);
 }
 

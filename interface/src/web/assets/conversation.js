@@ -205,8 +205,8 @@ export class Conversation {
     this.listener.changed();
   }
 
-  showDelay(entry) {
-    this.pending.get(entry.key)?.showDelayed();
+  showDelay(entry, problem, wait) {
+    this.pending.get(entry.key)?.showDelayed(problem, wait);
   }
 
   #sendNow(entry) {

@@ -14,7 +14,7 @@ const TITLE_LENGTH = 60;
 export class Outbox {
   /**
    * `onSession(entry, session)`: the entry's session now exists. `onAccepted(entry, turn)`: the server has it.
-   * `onDelay(entry, problem)`: another attempt follows. `onRefused(entry, problem)`: only a person can go on.
+   * `onDelay(entry, problem, wait)`: another attempt follows after so many milliseconds. `onRefused(entry, problem)`: only a person can go on.
    */
   constructor(listener) {
     this.listener = listener;
@@ -86,9 +86,10 @@ export class Outbox {
           this.listener.onRefused(entry, problem);
           return;
         }
+        const wait = problem.retryAfter ?? BACKOFF_MS[Math.min(attempt, BACKOFF_MS.length - 1)];
         // A key that the server still works on is the ordinary outcome of a reload: no reason to worry anybody.
-        if (problem.status !== 409) this.listener.onDelay(entry, problem);
-        await this.#pause(entry, problem.retryAfter ?? BACKOFF_MS[Math.min(attempt, BACKOFF_MS.length - 1)]);
+        if (problem.status !== 409) this.listener.onDelay(entry, problem, wait);
+        await this.#pause(entry, wait);
       }
     }
   }

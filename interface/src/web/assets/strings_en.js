@@ -1,5 +1,11 @@
 // The texts of the page in English. A function takes the parameters of a text that has some.
 
+function waiting(seconds) {
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7200) return `${Math.ceil(seconds / 60)} min`;
+  return `${Math.ceil(seconds / 3600)} h`;
+}
+
 export const en = {
   skip: 'Skip to the message box',
   sessions: 'Sessions',
@@ -39,6 +45,7 @@ export const en = {
   you: 'You',
   sending: 'Sending…',
   send_delayed: 'The server cannot be reached. Your message is kept and will be sent.',
+  send_limited: ({ seconds }) => `Too many requests. Your message is kept and will be sent in ${waiting(seconds)}.`,
   send_refused: ({ reason }) => (reason ? `Not sent: ${reason}` : 'Not sent.'),
   send_expired: 'This message from an earlier day was never acknowledged.',
   send_again: 'Send now',
@@ -79,6 +86,8 @@ export const en = {
   score: ({ score }) => `score ${score}`,
 
   unreachable: 'The server cannot be reached. Trying again…',
+  limited: ({ seconds }) => `Too many requests. Trying again in ${waiting(seconds)}…`,
+  limited_now: ({ seconds }) => `Too many requests. Try again in ${waiting(seconds)}.`,
   session_missing: 'This session does not exist any more.',
   action_failed: ({ reason }) => `That did not work: ${reason}`,
 

@@ -1,5 +1,11 @@
 // The texts of the page in Chinese; the keys are those of the English ones.
 
+function waiting(seconds) {
+  if (seconds < 120) return ` ${seconds} 秒`;
+  if (seconds < 7200) return ` ${Math.ceil(seconds / 60)} 分钟`;
+  return ` ${Math.ceil(seconds / 3600)} 小时`;
+}
+
 export const zh = {
   skip: '跳到消息框',
   sessions: '会话',
@@ -39,6 +45,7 @@ export const zh = {
   you: '您',
   sending: '正在发送…',
   send_delayed: '无法连接服务器。消息已保存，稍后会自动发送。',
+  send_limited: ({ seconds }) => `请求过多。消息已保存，${waiting(seconds)}后会自动发送。`,
   send_refused: ({ reason }) => (reason ? `未发送：${reason}` : '未发送。'),
   send_expired: '这条较早的消息从未得到服务器确认。',
   send_again: '立即发送',
@@ -79,6 +86,8 @@ export const zh = {
   score: ({ score }) => `得分 ${score}`,
 
   unreachable: '无法连接服务器，正在重试…',
+  limited: ({ seconds }) => `请求过多，${waiting(seconds)}后重试…`,
+  limited_now: ({ seconds }) => `请求过多，请在${waiting(seconds)}后重试。`,
   session_missing: '这个会话已不存在。',
   action_failed: ({ reason }) => `操作未成功：${reason}`,
 

@@ -72,9 +72,11 @@ export class TurnView {
     else this.#showTrouble('send_refused', { reason: refused.detail ?? refused.title ?? refused.code });
   }
 
-  showDelayed() {
+  /** It is tried again after `wait` milliseconds. */
+  showDelayed(problem, wait) {
     this.#setState('pending');
-    bind(this.status, 'send_delayed');
+    if (problem.status === 429) bind(this.status, 'send_limited', { seconds: Math.ceil(wait / 1000) });
+    else bind(this.status, 'send_delayed');
     this.sendNow.hidden = this.discard.hidden = false;
   }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidemark_application::ports::turns::{
-    AcceptTurn, CloseTurn, Closer, CommitTurn, NewMessage, Started, TurnSession,
+    AcceptTurn, CloseTurn, Closer, CommitTurn, NewMessage, SharedLimits, Started, TurnSession,
 };
 use tidemark_domain::ids::SessionId;
 use tidemark_domain::session::Role;
@@ -26,6 +26,8 @@ impl World {
             admit: true,
             max_queued: 100,
             max_open_per_owner: 1_000,
+            key: None,
+            max_open_shared: SharedLimits::default(),
             idempotency: None,
             start: None,
             now: self.now(),

@@ -16,7 +16,7 @@ use tidemark_application::ports::memories::{
 use tidemark_application::ports::sessions::{NewSession, SessionRepository, Updated};
 use tidemark_application::ports::store::Idempotency;
 use tidemark_application::ports::turns::{
-    AcceptTurn, CommitTurn, NewMessage, Started, TurnRepository, TurnSession,
+    AcceptTurn, CommitTurn, NewMessage, SharedLimits, Started, TurnRepository, TurnSession,
 };
 use tidemark_application::ports::users::UserRepository;
 use tidemark_domain::ids::{
@@ -56,6 +56,8 @@ pub(super) fn accept_turn(owner: Owner, session: TurnSession) -> AcceptTurn {
         admit: true,
         max_queued: 8,
         max_open_per_owner: 1_000,
+        key: None,
+        max_open_shared: SharedLimits::default(),
         idempotency: Some(Idempotency {
             key: new_id().to_string(),
             operation: "POST /v1/turns".to_owned(),

@@ -14,7 +14,7 @@ use super::super::owners;
 use super::super::rows::{TurnRow, owned_as, turn_columns};
 use super::super::sessions;
 use super::super::transaction::Abort;
-use super::{find, replace, start};
+use super::{find, replace, shared, start};
 
 /// Stores the turn and tells what was open before it. It waits behind every turn of the session that was accepted before, whatever the clocks of the
 /// processes say that accepted them.
@@ -25,8 +25,8 @@ const INSERT: &str = concat!(
         FROM turns
         WHERE tenant_id = $1 AND owner_id = $2 AND status IN ('queued', 'running', 'awaiting_approval')
      ), stored AS (
-        INSERT INTO turns (tenant_id, owner_id, id, session_id, status, input, memory, created_at, options)
-        SELECT $1, $2, $3, $4, 'queued', $5, $6, greatest($7, max(q.created_at) + interval '1 microsecond'), $8
+        INSERT INTO turns (tenant_id, owner_id, id, session_id, status, input, memory, created_at, options, key_id)
+        SELECT $1, $2, $3, $4, 'queued', $5, $6, greatest($7, max(q.created_at) + interval '1 microsecond'), $8, $9
         FROM turns q
         WHERE q.tenant_id = $1 AND q.owner_id = $2 AND q.session_id = $4 AND q.status = 'queued'
         RETURNING *
@@ -118,6 +118,7 @@ async fn store(
     session: &Session,
 ) -> Result<Accepted, Abort<AcceptError>> {
     owners::hold_count(tx, wanted.owner.tenant, &[wanted.owner.id.0]).await?;
+    let mut shared = shared::count(tx, wanted.owner.tenant, &[wanted]).await?;
     let row: StoredRow = owned_as(INSERT, wanted.owner)
         .bind(wanted.id.0)
         .bind(session.id.0)
@@ -125,6 +126,7 @@ async fn store(
         .bind(wanted.memory.unwrap_or(session.memory).as_str())
         .bind(wanted.now)
         .bind(Json(&wanted.options))
+        .bind(wanted.key.map(|key| key.0))
         .fetch_one(&mut *tx)
         .await?;
     let waits = row.of_session > 0;
@@ -135,7 +137,7 @@ async fn store(
     } else if row.of_owner >= wanted.max_open_per_owner {
         Some(AcceptError::TooManyTurns)
     } else {
-        None
+        shared.take(wanted).err()
     };
     if let Some(refusal) = refusal {
         return Err(Abort::Decided(refusal));

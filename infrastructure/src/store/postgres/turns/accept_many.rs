@@ -22,7 +22,7 @@ use super::super::owners;
 use super::super::rows::{SessionRow, TurnRow, session_columns, turn_columns};
 use super::super::together::{Asked, tell_failure};
 use super::super::transaction::{Abort, Database};
-use super::accept;
+use super::{accept, shared};
 
 /// Locks those of some sessions that nobody else has locked.
 const LOCK: &str = concat!(
@@ -81,16 +81,17 @@ const MAKE: &str = concat!(
 const START: &str = concat!(
     "WITH n AS MATERIALIZED (
         SELECT * FROM jsonb_to_recordset($2) AS r (owner_id bigint, id uuid, session_id uuid, input text, memory text, options jsonb,
-            lease bigint, event_block bigint, message_id uuid, learnable boolean, seq bigint, made boolean, now timestamptz)
+            lease bigint, event_block bigint, message_id uuid, learnable boolean, seq bigint, made boolean, key_id uuid,
+            now timestamptz)
      ), stored AS (
         INSERT INTO turns (tenant_id, owner_id, id, session_id, status, input, memory, options, fence, lease_until, events_reserved,
-            first_seq, created_at, started_at)
+            first_seq, created_at, started_at, key_id)
         SELECT $1, n.owner_id, n.id, n.session_id, 'running', n.input, n.memory, n.options, 1,
             clock_timestamp() + n.lease * interval '1 microsecond', n.event_block, n.seq,
             greatest(n.now, (
                 SELECT max(b.created_at) + interval '1 microsecond' FROM turns b
                 WHERE b.tenant_id = $1 AND b.owner_id = n.owner_id AND b.session_id = n.session_id
-            )), n.now
+            )), n.now, n.key_id
         FROM n
         RETURNING *
      ), grown AS (
@@ -146,6 +147,7 @@ struct NewTurn<'a> {
     seq: i64,
     /// Its session was made with it, and counts the question already.
     made: bool,
+    key_id: Option<Uuid>,
     now: Timestamp,
 }
 
@@ -228,6 +230,10 @@ async fn accept(
 ) -> Result<Vec<Option<Accepted>>, Abort<StoreError>> {
     let mut sessions = free_sessions(tx, tenant, wanted).await?;
     let mut rooms = rooms(tx, tenant, wanted).await?;
+    let all: Vec<&AcceptTurn> = wanted.iter().collect();
+    let Some(mut shared) = shared::try_count(tx, tenant, &all).await? else {
+        return Ok(vec![None; wanted.len()]);
+    };
     let mut fit: Vec<&AcceptTurn> = Vec::new();
     for turn in wanted {
         let is_free = match &turn.session {
@@ -235,7 +241,9 @@ async fn accept(
             TurnSession::New(_) => true,
         };
         let open = rooms.get_mut(&turn.owner.id).filter(|_| is_free);
-        if let Some(open) = open.filter(|open| **open < turn.max_open_per_owner) {
+        if let Some(open) = open.filter(|open| **open < turn.max_open_per_owner)
+            && shared.take(turn).is_ok()
+        {
             *open += 1;
             fit.push(turn);
         }
@@ -433,6 +441,7 @@ async fn started(
         learnable: starting.memory.learns(),
         seq: starting.seq,
         made: matches!(starting.turn.session, TurnSession::New(_)),
+        key_id: starting.turn.key.map(|key| key.0),
         now: starting.turn.now,
     });
     let rows: Vec<TurnRow> = sqlx::query_as(START)

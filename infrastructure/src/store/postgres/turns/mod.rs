@@ -6,6 +6,7 @@ mod cancel;
 mod commit_many;
 mod end;
 mod replace;
+mod shared;
 mod start;
 mod write;
 
@@ -66,6 +67,7 @@ pub(super) fn statements() -> Vec<&'static str> {
         commit_many::STATEMENTS,
         end::STATEMENTS,
         replace::STATEMENTS,
+        shared::STATEMENTS,
         start::STATEMENTS,
         write::STATEMENTS,
     ]

@@ -3,7 +3,7 @@
 use sqlx::SqliteConnection;
 use tidemark_application::ports::store::StoreResult;
 use tidemark_application::ports::turns::{
-    AcceptError, AcceptTurn, Accepted, StartTurn, TurnSession,
+    AcceptError, AcceptTurn, Accepted, SharedLimits, StartTurn, TurnSession,
 };
 use tidemark_domain::ids::{Owner, SessionId, TurnId};
 use tidemark_domain::session::{MemoryMode, Session};
@@ -29,12 +29,16 @@ statements! {
          + (SELECT count(*) FROM turns INDEXED BY turns_running \
              WHERE tenant_id = ?1 AND owner_id = ?2 AND status IN ('running', 'awaiting_approval')) \
              AS of_owner";
+    /// Of a tenant, and of one of its keys.
+    OPEN_SHARED =
+        "SELECT count(*) AS of_tenant, count(*) FILTER (WHERE key_id = ?2) AS of_key FROM turns INDEXED BY turns_open \
+         WHERE tenant_id = ?1 AND status IN ('queued', 'running', 'awaiting_approval')";
     // Behind every turn of the session that was accepted before, for the clock may have been set back since.
     ADD = concat!(
-        "INSERT INTO turns (tenant_id, owner_id, id, session_id, status, input, memory, created_at, options) \
+        "INSERT INTO turns (tenant_id, owner_id, id, session_id, status, input, memory, created_at, options, key_id) \
          VALUES (?1, ?2, ?3, ?4, 'queued', ?5, ?6, \
              max(?7, coalesce((SELECT max(q.created_at) + 1 FROM turns q WHERE q.tenant_id = ?1 AND q.owner_id = ?2 \
-                 AND q.session_id = ?4 AND q.status = 'queued'), ?7)), ?8) RETURNING ", turn_columns!());
+                 AND q.session_id = ?4 AND q.status = 'queued'), ?7)), ?8, ?9) RETURNING ", turn_columns!());
     BEFORE =
         "SELECT count(*) AS open FROM turns WHERE tenant_id = ?1 AND owner_id = ?2 AND session_id = ?3 AND id <> ?4 \
          AND (status IN ('running', 'awaiting_approval') OR (status = 'queued' AND (created_at, id) < (?5, ?4)))";
@@ -133,6 +137,32 @@ fn admit(accept: &AcceptTurn, open: &Open) -> Result<(), AcceptError> {
     Ok(())
 }
 
+/// Whether the turn may be accepted beside those of its tenant and its key that are open.
+async fn admit_shared(
+    connection: &mut SqliteConnection,
+    accept: &AcceptTurn,
+) -> Result<(), AcceptError> {
+    let limits = accept.max_open_shared;
+    if limits == SharedLimits::default() {
+        return Ok(());
+    }
+    let row = sqlx::query(OPEN_SHARED)
+        .bind(accept.owner.tenant.0)
+        .bind(accept.key.map(|key| key.0))
+        .fetch_one(connection)
+        .await
+        .map_err(store_error)?;
+    let row = Row::of("turns", &row);
+    let (of_tenant, of_key): (i64, i64) = (row.get("of_tenant")?, row.get("of_key")?);
+    if accept.key.is_some() && limits.key.is_some_and(|most| of_key >= most) {
+        return Err(AcceptError::TooManyOfKey);
+    }
+    if limits.tenant.is_some_and(|most| of_tenant >= most) {
+        return Err(AcceptError::TooManyOfTenant);
+    }
+    Ok(())
+}
+
 async fn add(
     connection: &mut SqliteConnection,
     accept: &AcceptTurn,
@@ -146,6 +176,7 @@ async fn add(
         .bind(memory.as_str())
         .bind(micros(accept.now))
         .bind(json(&accept.options)?)
+        .bind(accept.key.map(|key| key.0))
         .fetch_one(connection)
         .await
         .map_err(store_error)?;
@@ -167,6 +198,7 @@ pub(super) async fn accept(
     let session = session_of(connection, &accept).await?;
     let open = open(connection, owner, session.id).await?;
     admit(&accept, &open)?;
+    admit_shared(connection, &accept).await?;
     if let Some(replaced) = accept.replaces {
         let branch = replace::branch(connection, owner, session.id, replaced)
             .await?
