@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{MemoryId, MessageId, SessionId};
+use crate::ids::{MemoryId, MessageId, SessionId, Timestamp};
 use crate::memory::prompt::spoken;
-use crate::memory::{Kind, Memory, Scope};
+use crate::memory::{Kind, Memory, Scope, Trust};
 use crate::turn::{FinishReason, TurnProblem, TurnStatus, Usage};
 
 /// How a memory came to be shown.
@@ -33,6 +33,12 @@ pub struct RecalledMemory {
     /// Who said it, where that was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speaker: Option<String>,
+    /// How far it can be believed, by who said it; none in what was kept before this was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust: Option<Trust>,
+    /// Since when it holds; none as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
     /// Its score, 0–1; 1 for the profile.
     pub score: f64,
     /// How it came to be shown.
@@ -48,6 +54,8 @@ impl RecalledMemory {
             kind: memory.kind,
             content: memory.content.clone(),
             speaker: memory.speaker.clone(),
+            trust: Some(memory.trust),
+            since: Some(memory.valid_from),
             score,
             via,
         }

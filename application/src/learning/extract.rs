@@ -12,6 +12,7 @@ use tidemark_domain::ids::{Owner, Timestamp};
 use tidemark_domain::memory::extraction::answer::{Answer, read};
 use tidemark_domain::memory::extraction::batch::{Batch, fitting};
 use tidemark_domain::memory::extraction::{Fact, SCHEMA_NAME, schema};
+use tidemark_domain::memory::injection;
 use tidemark_domain::memory::prompt::Language;
 use tidemark_domain::session::{Message, Role};
 use tidemark_domain::turn::Usage;
@@ -312,15 +313,21 @@ impl Extractor {
     }
 }
 
-/// The keys of the owner's newest semantic memories, each once, so that the model calls the same thing by the same name.
+/// The keys of the owner's newest semantic memories, each once, so that the model calls the same thing by the same name. A caller may name a
+/// key as it likes: what is more than a name is not shown.
 ///
 /// # Errors
 /// When the store fails.
 pub async fn known_keys(store: &dyn Store, owner: Owner) -> StoreResult<Vec<String>> {
     let mut keys = store.keys_in_use(owner, KEY_MEMORIES).await?;
     let mut seen = BTreeSet::new();
-    keys.retain(|key| seen.insert(key.clone()));
+    keys.retain(|key| is_name(key) && seen.insert(key.clone()));
     Ok(keys)
+}
+
+fn is_name(key: &str) -> bool {
+    let of_names = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '.' | ' ');
+    key.chars().all(of_names) && injection::sign(key).is_none()
 }
 
 fn said(role: Role, content: String) -> PromptMessage {

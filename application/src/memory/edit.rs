@@ -42,6 +42,8 @@ pub enum Edited {
     Stale,
     /// It is superseded: whether it holds is decided by what is said of its key.
     Superseded,
+    /// It waits for confirmation and cannot be archived: from the archive it could be told.
+    Quarantined,
 }
 
 impl EditMemory {
@@ -65,7 +67,8 @@ impl EditMemory {
     /// Makes a new version of a memory, without credentials. What said the same as the old content, from the same messages in another layer,
     /// stands no longer: whoever corrects a statement does not want its verbatim told beside it. Nor do these messages teach the old content
     /// later; what they say of a key is left to the key. A statement about a key that comes to say something else stays on record as what was
-    /// believed until then; one that is taken off its key leaves ended what it had ended.
+    /// believed until then; one that is taken off its key leaves ended what it had ended. What looks like an instruction to the model waits
+    /// for confirmation, unless it is confirmed with the edit.
     ///
     /// # Errors
     /// When the store fails.
@@ -87,6 +90,9 @@ impl EditMemory {
             let asked = revision.state;
             if asked == Some(Standing::Current) && before.state == State::Superseded {
                 return Ok(Edited::Superseded);
+            }
+            if asked == Some(Standing::Archived) && before.state == State::Quarantined {
+                return Ok(Edited::Quarantined);
             }
             let now = self.clock.now();
             let after = revise(&before, revision.clone(), now);

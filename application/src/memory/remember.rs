@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tidemark_domain::ids::{Owner, SessionId, Timestamp};
 use tidemark_domain::memory::index::Document;
 use tidemark_domain::memory::{
-    Kind, Layer, Memory, Scope, State, Trust, conflict, consolidation, gate,
+    Kind, Layer, Memory, Scope, State, Trust, conflict, consolidation, gate, injection,
 };
 
 use crate::learning::embed::embed_job;
@@ -68,7 +68,8 @@ impl Remember {
         self
     }
 
-    /// Stores memories; findable by the next request. Credentials in them are redacted first.
+    /// Stores memories; findable by the next request. Credentials in them are redacted first. What looks like an instruction to the model waits for
+    /// confirmation.
     ///
     /// # Errors
     /// When the idempotency key was used otherwise, or the store fails.
@@ -113,6 +114,10 @@ impl Remember {
             last_access: now,
             version: 1,
         };
+        let of_key = || memory.key.as_deref().and_then(injection::sign);
+        if injection::sign(&memory.content).or_else(of_key).is_some() {
+            memory.state = State::Quarantined;
+        }
         if memory.key.is_none() {
             memory.key = conflict::key_of(&memory);
         }

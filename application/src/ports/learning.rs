@@ -81,7 +81,8 @@ pub struct ConsolidationCommit {
     pub from_seq: i64,
     /// The new boundary.
     pub to_seq: i64,
-    /// New semantic memory; a (source message, identity) pair that has a tombstone is passed over.
+    /// New semantic memory; a (source message, identity) pair that has a tombstone is passed over. So is, here and among what a model has
+    /// worded, what waits for confirmation and has an identity that is current, archived or waits already, in any layer.
     pub new: Vec<IndexedMemory>,
     /// New semantic memory that a model has worded. What was forgotten is known by its words, which a model does not repeat: one of
     /// whose messages anything at all was forgotten is passed over.

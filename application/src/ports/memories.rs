@@ -115,7 +115,8 @@ pub struct MemoryFilter {
 pub trait MemoryRepository: Send + Sync + 'static {
     /// Stores memories given by a caller, as one change, which has this id. One that only repeats a present one (the same identity, current or archived; with a key, as
     /// [`repeated`](tidemark_domain::memory::conflict::repeated) says) is not stored again: the present one is returned in its place, with one more voice. The order is kept.
-    /// The jobs, which are of the owner, are enqueued with what is stored.
+    /// One that waits for confirmation repeats a present one of the same identity and layer that is current, archived or waits itself; that
+    /// is returned as it is. The jobs, which are of the owner, are enqueued with what is stored.
     async fn remember(
         &self,
         owner: Owner,

@@ -316,10 +316,11 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// By these memories; none if none of them has a key.
+    /// By these memories; none if none of them has a key. What waits for confirmation says nothing of its key yet.
     pub fn by<'m>(memories: impl IntoIterator<Item = &'m Memory>) -> Option<Self> {
         let keyed: Vec<(&String, Timestamp)> = memories
             .into_iter()
+            .filter(|memory| memory.state != State::Quarantined)
             .filter_map(|memory| Some((memory.key.as_ref()?, memory.valid_from)))
             .collect();
         let since = keyed.iter().map(|(_, since)| *since).min()?;
@@ -343,10 +344,13 @@ impl Touched {
     }
 }
 
-/// A memory that a caller gives once more; none when that changes nothing. What was learned from messages has one more voice now; to give
-/// twice what was given is no more than to give it once, unless it was archived meanwhile: then it is back. What is said to have held earlier
-/// holds since then.
+/// A memory that a caller gives once more; none when that changes nothing, as when what is given waits for confirmation: that lends nothing
+/// weight. What was learned from messages has one more voice now; to give twice what was given is no more than to give it once, unless it was
+/// archived meanwhile: then it is back. What is said to have held earlier holds since then.
 pub fn voiced(known: &Memory, again: &Memory) -> Option<Memory> {
+    if again.state == State::Quarantined {
+        return None;
+    }
     let mut voiced = known.clone();
     if !known.sources.is_empty() {
         voiced = said_again(known, strengthen(known.confidence), again.created_at);

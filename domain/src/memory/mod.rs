@@ -14,6 +14,7 @@ pub mod gate;
 #[cfg(test)]
 mod hostile_text;
 pub mod index;
+pub mod injection;
 pub mod lexical;
 pub mod outdated;
 pub mod prompt;

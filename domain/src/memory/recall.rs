@@ -8,9 +8,10 @@ use super::analysis::{is_ideographic, normalise};
 use super::conflict::{Value, value};
 use super::index::search::Scored;
 use super::lexical::query_terms;
-use super::prompt::{Language, line, spoken};
+use super::prompt::{Language, line};
 use super::scoring::{Parts, Profile};
 use super::{Kind, Layer, Memory, Scope, State, rules};
+use crate::event::{RecalledMemory, Via};
 use crate::ids::{MemoryId, Timestamp};
 use crate::window::TokenCounter;
 
@@ -132,12 +133,13 @@ impl Moment {
     pub fn unfit(&self, standing: &Standing) -> Option<DropReason> {
         let faded = standing.state == State::Archived || standing.layer == Layer::Archival;
         let holds = match self.as_of {
-            _ if standing.state == State::Quarantined => false,
             None => !self.ended(standing),
             Some(then) => standing.valid_from <= then && !self.ended(standing),
         };
         if standing.expires_at.is_some_and(|at| at <= self.now) {
             Some(DropReason::Expired)
+        } else if standing.state == State::Quarantined {
+            Some(DropReason::Quarantined)
         } else if !holds {
             Some(DropReason::NotCurrent)
         } else if faded && !self.archived {
@@ -207,8 +209,10 @@ pub enum DropReason {
     BeyondTopK,
     /// It did not fit the room that was left.
     OverBudget,
-    /// It is superseded or waits for confirmation.
+    /// It is superseded, or does not hold yet.
     NotCurrent,
+    /// It waits for a person's confirmation.
+    Quarantined,
     /// It is archived, and what is archived was not asked for.
     Archived,
     /// Its time is over.
@@ -231,6 +235,7 @@ impl DropReason {
             Self::BeyondTopK => "beyond_top_k",
             Self::OverBudget => "over_budget",
             Self::NotCurrent => "not_current",
+            Self::Quarantined => "quarantined",
             Self::Archived => "archived",
             Self::Expired => "expired",
             Self::OtherScope => "other_scope",
@@ -402,14 +407,8 @@ fn share_a_source(one: &Memory, other: &Memory) -> bool {
 /// The tokens of a memory's line, with its line end.
 pub fn cost(memory: &Memory, counter: &dyn TokenCounter) -> usize {
     let language = Language::detect(&memory.content);
-    counter.count(&format!(
-        "{}\n",
-        line(
-            memory.scope,
-            &spoken(memory.speaker.as_deref(), &memory.content),
-            language
-        )
-    ))
+    let told = RecalledMemory::of(memory, 0.0, Via::Relevance);
+    counter.count(&format!("{}\n", line(&told, language)))
 }
 
 /// The standing preferences that go into every prompt (B2a): current, of the person, newest first, as many as the bounds allow.

@@ -1,11 +1,13 @@
 //! Where a message is cut so that what it states of a key stands alone.
 //!
-//! A sentence that says something of a key is a segment of its own: when it is superseded, nothing else of the message goes with it. The
+//! A sentence that says something of a key is a segment of its own: when it is superseded, nothing else of the message goes with it. So is what
+//! looks like an instruction to the model ([`super::injection`]): when it waits for confirmation, nothing else of the message does. The
 //! rest is cut into chunks ([`super::chunk`]).
 
 use std::ops::Range;
 
 use super::chunk::{LONGEST, chunks};
+use super::injection::Passage;
 use super::rules::Statement;
 
 /// A part of a message that becomes one memory.
@@ -15,17 +17,28 @@ pub struct Segment<'a> {
     pub text: String,
     /// What it states, when it is there for that.
     pub statement: Option<&'a Statement>,
+    /// It looks like an instruction to the model.
+    pub instructs: bool,
 }
 
-/// The segments of a text of which the statements are known, in order.
+/// The segments of a text of which the statements and the passages that look like instructions to the model are known, in order.
 ///
-/// A sentence with several statements is cut where each begins. What would be longer than a chunk is not cut out.
-pub fn segments<'a>(text: &str, statements: &'a [Statement]) -> Vec<Segment<'a>> {
+/// A sentence with several statements is cut where each begins. What would be longer than a chunk is not cut out. What is stated within a passage
+/// is part of the passage.
+pub fn segments<'a>(
+    text: &str,
+    statements: &'a [Statement],
+    passages: &[Passage],
+) -> Vec<Segment<'a>> {
     let mut out = Vec::new();
     let mut at = 0;
-    for (range, statement) in keyed(text, statements) {
-        rest(&text[at..range.start], &mut out);
+    for (range, statement) in apart(keyed(text, statements), passages) {
+        rest(&text[at..range.start], false, &mut out);
         at = range.end;
+        let Some(statement) = statement else {
+            rest(&text[range], true, &mut out);
+            continue;
+        };
         // What joins it to the statement before is left out.
         let joined = range.start != statement.sentences.start;
         let start = if joined {
@@ -38,20 +51,41 @@ pub fn segments<'a>(text: &str, statements: &'a [Statement]) -> Vec<Segment<'a>>
         out.push(Segment {
             text: words.trim_end().to_owned(),
             statement: Some(statement),
+            instructs: false,
         });
     }
-    rest(&text[at..], &mut out);
+    rest(&text[at..], false, &mut out);
     out
 }
 
-fn rest(text: &str, out: &mut Vec<Segment<'_>>) {
-    let says = text.chars().any(char::is_alphanumeric) || out.is_empty();
+fn rest(text: &str, instructs: bool, out: &mut Vec<Segment<'_>>) {
+    let says = text.chars().any(char::is_alphanumeric) || instructs || out.is_empty();
     if says {
         out.extend(chunks(text).into_iter().map(|text| Segment {
             text,
             statement: None,
+            instructs,
         }));
     }
+}
+
+/// Where segments of their own stand, in order: the passages, and the statements that no passage holds any of.
+fn apart<'a>(
+    keyed: Vec<(Range<usize>, &'a Statement)>,
+    passages: &[Passage],
+) -> Vec<(Range<usize>, Option<&'a Statement>)> {
+    let mut out: Vec<_> = (passages.iter())
+        .map(|passage| (passage.range.clone(), None))
+        .collect();
+    let mut passages = passages.iter().peekable();
+    for (range, statement) in keyed {
+        while passages.next_if(|p| p.range.end <= range.start).is_some() {}
+        if passages.peek().is_none_or(|p| range.end <= p.range.start) {
+            out.push((range, Some(statement)));
+        }
+    }
+    out.sort_by_key(|(range, _)| range.start);
+    out
 }
 
 /// The places of the statements that have a key.
@@ -84,7 +118,7 @@ mod tests {
 
     fn cut(text: &str) -> Vec<(String, Option<String>)> {
         let stated = statements(text);
-        let all = segments(text, &stated);
+        let all = segments(text, &stated, &[]);
         all.into_iter()
             .map(|s| (s.text, s.statement.and_then(|s| s.key.clone())))
             .collect()
@@ -143,7 +177,7 @@ mod tests {
         ) {
             let stated = statements(&text);
             let mut from = 0;
-            for segment in segments(&text, &stated) {
+            for segment in segments(&text, &stated, &[]) {
                 prop_assert!(!segment.text.is_empty());
                 let at = text[from..].find(&segment.text);
                 prop_assert!(at.is_some(), "{:?}", segment);

@@ -152,6 +152,8 @@ mod tests {
             kind: Kind::Preference,
             content: content.to_owned(),
             speaker: None,
+            trust: None,
+            since: None,
             score: 1.0,
             via,
         }

@@ -12,6 +12,7 @@ mod consolidation;
 mod extraction;
 mod fading;
 mod forgetting;
+mod instructions;
 mod learning;
 mod offline;
 mod preferences;

@@ -266,6 +266,8 @@ async fn nothing_is_learned_from_a_temporary_chat_but_use_is_counted() {
         kind: Kind::Fact,
         content: "the budget is 400k".to_owned(),
         speaker: None,
+        trust: None,
+        since: None,
         score: 0.5,
         via: Via::Relevance,
     }];

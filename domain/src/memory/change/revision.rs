@@ -2,7 +2,7 @@
 
 use super::{Item, Op};
 use crate::ids::Timestamp;
-use crate::memory::{Kind, Memory, Scope, State, Trust, conflict, forgetting};
+use crate::memory::{Kind, Memory, Scope, State, Trust, conflict, forgetting, injection};
 
 /// What a person changes of a memory; what is none stays.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -99,6 +99,10 @@ pub fn faded(memory: &Memory) -> (Memory, Item) {
 /// The new version of a memory. Whoever words it anew, or confirms one that waited for it, vouches for it: it is then believed like the
 /// person's own words.
 ///
+/// What is worded anew and looks like an instruction to the model waits for confirmation, unless the revision confirms it too; one that
+/// waited and looks like none any more holds. What is confirmed says what it says of its key from now on, as if it had been said now. What
+/// waits is not archived: from the archive it could be told, so it is to be confirmed first, or forgotten.
+///
 /// A key that the rules had read from the content follows the content, unless the revision names one. One that says something else of its key
 /// than before says so from now on: before, it held what it said then.
 pub fn revise(memory: &Memory, revision: Revision, now: Timestamp) -> Memory {
@@ -107,6 +111,11 @@ pub fn revise(memory: &Memory, revision: Revision, now: Timestamp) -> Memory {
         if content != memory.content {
             // Whoever words it says it.
             new.trust = Trust::User;
+            match (injection::sign(&content), new.state) {
+                (Some(_), _) => hold_back(&mut new),
+                (None, State::Quarantined) => confirm(&mut new, now),
+                (None, _) => {}
+            }
         }
         if new.key == conflict::key_of(memory) {
             new.content = content;
@@ -132,17 +141,29 @@ pub fn revise(memory: &Memory, revision: Revision, now: Timestamp) -> Memory {
         new.valid_from = now.max(memory.valid_from);
     }
     match (revision.state, new.state) {
-        (Some(Standing::Current), State::Quarantined) => {
-            new.state = State::Current;
-            new.trust = Trust::User;
-        }
+        (Some(Standing::Current), State::Quarantined) => confirm(&mut new, now),
         (Some(Standing::Current), State::Archived) => forgetting::restore(&mut new, now),
-        (Some(Standing::Archived), State::Current | State::Quarantined) => {
-            forgetting::archive(&mut new);
-        }
+        (Some(Standing::Archived), State::Current) => forgetting::archive(&mut new),
         // What is superseded stands as its key decides.
         _ => {}
     }
+    if memory.state == State::Quarantined && new.state != State::Quarantined && new.key.is_some() {
+        new.valid_from = now.max(memory.valid_from);
+    }
     new.version += 1;
     new
+}
+
+/// A memory waits for confirmation, and stands apart from its key.
+fn hold_back(memory: &mut Memory) {
+    memory.state = State::Quarantined;
+    memory.valid_to = None;
+    memory.superseded_by = None;
+    memory.ended_at = None;
+}
+
+/// A memory that waited is told from now on, and believed like the person's own words.
+fn confirm(memory: &mut Memory, now: Timestamp) {
+    forgetting::restore(memory, now);
+    memory.trust = Trust::User;
 }

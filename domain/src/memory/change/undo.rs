@@ -114,7 +114,13 @@ fn ended_apart(item: &Item) -> bool {
 fn restored(memory: &Memory, item: &Item) -> Memory {
     let mut kept = item.clone();
     let had_sources = kept.before.remove("sources");
-    if ended_apart(item) {
+    let waited = State::Quarantined.as_str();
+    if kept.before.get("state").and_then(Value::as_str) == Some(waited) {
+        // What waits stands apart from its key, whatever became of it while it did not.
+        for derived in ["valid_to", "superseded_by", "ended_at"] {
+            kept.before.insert(derived.to_owned(), Value::Null);
+        }
+    } else if ended_apart(item) {
         // What was kept before the end was a value of its own does not name it.
         kept.before.entry("ended_at").or_insert(Value::Null);
     } else {

@@ -275,6 +275,24 @@ fn what_does_not_hold_any_more_is_not_told() {
 }
 
 #[test]
+fn what_waits_for_confirmation_is_told_at_no_time_and_on_no_request() {
+    let mut waiting = memory(1, "a");
+    waiting.state = State::Quarantined;
+    for as_of in [None, Some(day(2))] {
+        for archived in [false, true] {
+            let moment = Moment {
+                now: day(11),
+                as_of,
+                archived,
+            };
+            let unfit = moment.unfit(&Standing::from(&waiting));
+            assert_eq!(unfit, Some(DropReason::Quarantined));
+        }
+    }
+    assert_eq!(profile(vec![waiting], 10, 1_000, &Words), []);
+}
+
+#[test]
 fn what_does_not_fit_the_budget_is_skipped_and_the_next_one_told() {
     let list = vec![
         candidate(1, "one two three", 0.9),
@@ -282,7 +300,7 @@ fn what_does_not_fit_the_budget_is_skipped_and_the_next_one_told() {
         candidate(3, "four five", 0.7),
     ];
     let tight = RecallRules {
-        token_budget: 10,
+        token_budget: 19,
         ..rules(Profile::Hybrid, 5)
     };
     let ranking = rank(&list, &tight, &Words);
@@ -385,7 +403,7 @@ fn the_profile_keeps_to_its_bounds_and_to_what_holds() {
     };
     assert_eq!(ids(10, 1_000), [5, 4, 3]);
     assert_eq!(ids(1, 1_000), [5]);
-    assert_eq!(ids(10, 12), [5, 3]);
+    assert_eq!(ids(10, 20), [5, 3]);
 }
 
 proptest! {

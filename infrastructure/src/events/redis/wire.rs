@@ -207,7 +207,7 @@ mod tests {
 
     use tidemark_domain::event::Via;
     use tidemark_domain::ids::MemoryId;
-    use tidemark_domain::memory::{Kind, Scope};
+    use tidemark_domain::memory::{Kind, Scope, Trust};
     use uuid::Uuid;
 
     use super::*;
@@ -221,6 +221,8 @@ mod tests {
             kind: Kind::ALL[0],
             content: "你好 \"quoted\"\n".to_owned(),
             speaker: Some("Ann".to_owned()),
+            trust: Some(Trust::Assistant),
+            since: chrono::DateTime::from_timestamp_micros(1_700_000_000_123_456),
             score: 0.1 + 0.2,
             via: Via::Relevance,
         };

@@ -38,6 +38,7 @@ pub mod listing;
 pub mod memories;
 pub mod messages;
 pub mod owners;
+pub mod quarantine;
 pub mod sessions;
 pub mod superseding;
 pub mod together;
@@ -92,6 +93,16 @@ macro_rules! conformance {
                 what_an_edit_put_aside_for_good_stays_so_whatever_is_taken_back
                 what_leaves_its_key_leaves_ended_what_it_had_ended
                 what_left_its_key_and_is_gone_gives_nothing_back
+            }
+            quarantine {
+                what_waits_is_kept_and_ends_nothing_on_whatever_path_it_comes
+                no_prompt_knows_a_preference_or_a_key_that_waits
+                saying_again_what_waits_gains_nothing
+                two_that_say_the_same_at_once_wait_once
+                what_is_confirmed_holds_from_then_on_and_its_revert_has_it_wait_again
+                what_was_superseded_meanwhile_waits_again_when_its_confirmation_is_reverted
+                an_index_pass_does_not_put_back_what_was_confirmed
+                a_fact_that_is_worded_as_an_instruction_waits_and_leaves_its_key
             }
             owners {
                 a_migrated_store_is_ready
@@ -420,6 +431,7 @@ mod tests {
             include_str!("changes.rs"),
             include_str!("superseding.rs"),
             include_str!("ending.rs"),
+            include_str!("quarantine.rs"),
             include_str!("owners.rs"),
             include_str!("sessions.rs"),
             include_str!("messages.rs"),

@@ -49,6 +49,7 @@ pub(super) async fn stored(w: &World, path: &str, memory: Memory) -> MemoryId {
         let chunk = Memory {
             id,
             key: memory.key.clone(),
+            state: memory.state,
             valid_from: memory.valid_from,
             ..w.chunk(&memory.content, &message)
         };

@@ -244,15 +244,7 @@ pub(super) fn source(message: &Message) -> Source {
 }
 
 pub(super) fn shown(memory: &Memory) -> RecalledMemory {
-    RecalledMemory {
-        id: memory.id,
-        scope: memory.scope,
-        kind: memory.kind,
-        content: memory.content.clone(),
-        speaker: memory.speaker.clone(),
-        score: 0.75,
-        via: Via::Relevance,
-    }
+    RecalledMemory::of(memory, 0.75, Via::Relevance)
 }
 
 /// Ids in an order that does not depend on the store.

@@ -220,6 +220,7 @@ pub(super) async fn learn(
     new.extend(extraction::admitted(tx, owner, worded).await?);
     let mut said = BTreeSet::new();
     new.retain(|item| item.memory.key.is_some() || said.insert(item.identity.clone()));
+    let new = memories::unsaid(tx, owner, new).await?;
     refuse_repetitions(tx, owner, &new, now).await?;
     let stored = memories::insert(tx, owner, change, &new.iter().collect::<Vec<_>>()).await?;
     let made = new.iter().map(|item| &item.memory);

@@ -79,6 +79,18 @@ const BY_IDENTITY: &str = concat!(
     " ORDER BY m.state DESC, m.created_at, m.id"
 );
 
+/// Of any layer, what waits for confirmation among them, behind the others.
+const SAID: &str = concat!(
+    "SELECT m.identity, ",
+    memory_columns!(),
+    " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.state IN ('current', 'archived')
+        AND m.identity_hash = ANY (ARRAY(SELECT sha256(convert_to(i, 'UTF8')) FROM unnest($3::text[]) i))
+      UNION ALL SELECT m.identity, ",
+    memory_columns!(),
+    " FROM memories m WHERE m.tenant_id = $1 AND m.owner_id = $2 AND m.state = 'quarantined'
+        AND m.identity_hash = ANY (ARRAY(SELECT sha256(convert_to(i, 'UTF8')) FROM unnest($3::text[]) i))"
+);
+
 const FROM_MESSAGES: &str = concat!(
     "SELECT ",
     memory_columns!(),
@@ -133,6 +145,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     ADD_SOURCES,
     BY_ID,
     BY_IDENTITY,
+    SAID,
     FROM_MESSAGES,
     LIST,
     KEYS_IN_USE,
@@ -303,6 +316,42 @@ pub(super) async fn by_identity(
         .collect()
 }
 
+/// What says the same as those of these that wait for confirmation, and is confirmed, archived or waits itself: in this order.
+async fn said(
+    tx: &mut PgConnection,
+    owner: Owner,
+    items: &[IndexedMemory],
+) -> Result<Vec<(String, Memory)>, sqlx::Error> {
+    let waiting = items.iter().filter(|item| waits(item));
+    let identities: Vec<&str> = waiting.map(|item| item.identity.as_str()).collect();
+    if identities.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows: Vec<IdentifiedRow> = owned_as(SAID, owner).bind(identities).fetch_all(tx).await?;
+    let mut said = Vec::with_capacity(rows.len());
+    for row in rows {
+        said.push((row.identity, Memory::try_from(row.memory)?));
+    }
+    said.sort_by_key(|(_, memory)| memory.state);
+    Ok(said)
+}
+
+fn waits(item: &IndexedMemory) -> bool {
+    item.memory.state == State::Quarantined
+}
+
+/// New memories without those that wait for confirmation and say nothing new.
+pub(super) async fn unsaid(
+    tx: &mut PgConnection,
+    owner: Owner,
+    mut new: Vec<IndexedMemory>,
+) -> Result<Vec<IndexedMemory>, sqlx::Error> {
+    let said = said(tx, owner, &new).await?;
+    let mut known: HashSet<String> = said.into_iter().map(|(identity, _)| identity).collect();
+    new.retain(|item| !waits(item) || known.insert(item.identity.clone()));
+    Ok(new)
+}
+
 /// Statements of these identities that are known.
 pub(super) async fn known(
     tx: &mut PgConnection,
@@ -453,11 +502,18 @@ async fn keep(
         let found = by_identity(tx, owner, &identities, Layer::ALL, now).await?;
         known.extend(found.into_iter().map(|(_, memory)| memory));
     }
+    let mut said = said(tx, owner, &given.items).await?;
     let mut new = Vec::new();
     let mut voices: Vec<(Memory, Memory)> = Vec::new();
     let mut ids = Vec::with_capacity(given.items.len());
     for item in &given.items {
-        let present = if item.memory.key.is_some() {
+        let present = if waits(item) {
+            let said = said
+                .iter()
+                .filter(|(identity, _)| *identity == item.identity);
+            let mut said = said.map(|(_, memory)| memory);
+            said.find(|memory| memory.made_in() == item.memory.layer)
+        } else if item.memory.key.is_some() {
             repeated(&known, &item.memory)
         } else {
             known.iter().find(|memory| {
@@ -465,7 +521,11 @@ async fn keep(
             })
         };
         let Some(present) = present.cloned() else {
-            known.push(item.memory.clone());
+            if waits(item) {
+                said.push((item.identity.clone(), item.memory.clone()));
+            } else {
+                known.push(item.memory.clone());
+            }
             ids.push(item.memory.id.0);
             new.push(item);
             continue;

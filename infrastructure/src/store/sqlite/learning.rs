@@ -210,6 +210,7 @@ pub(super) async fn learn(
     let mut all = new;
     all.extend(extraction::admitted(connection, owner, worded).await?);
     let new = admitted(connection, owner, all).await?;
+    let new = memories::unsaid(connection, owner, new).await?;
     refuse_repetitions(connection, owner, &new, now).await?;
     for item in &new {
         if memories::add(connection, owner, change, item).await? {

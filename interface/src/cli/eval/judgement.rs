@@ -56,8 +56,17 @@ impl Area {
 
     /// The ids of those that hold the text, and hold now.
     pub(super) fn current(&self, text: &str) -> Vec<&str> {
+        self.in_state("current", text)
+    }
+
+    /// The ids of those that hold the text, and wait for confirmation.
+    pub(super) fn waiting(&self, text: &str) -> Vec<&str> {
+        self.in_state("quarantined", text)
+    }
+
+    fn in_state(&self, state: &str, text: &str) -> Vec<&str> {
         let mut ids = self.holding(text);
-        ids.retain(|id| self.state(id) == Some("current"));
+        ids.retain(|id| self.state(id) == Some(state));
         ids
     }
 
@@ -99,6 +108,7 @@ pub(super) fn of_counts(counts: &[Count], area: &Area) -> Vec<String> {
         for (expected, state) in [
             (count.current, Some("current")),
             (count.superseded, Some("superseded")),
+            (count.quarantined, Some("quarantined")),
             (count.all, None),
         ] {
             let found = area.count(count, state);

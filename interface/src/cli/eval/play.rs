@@ -93,6 +93,8 @@ impl<'a> Stage<'a> {
             seen = self.recall(&user, query, step).await?;
         } else if let (Some(text), Some(content)) = (&step.edit, &step.to) {
             reasons.extend(self.edit(&user, text, content).await?);
+        } else if let Some(text) = &step.confirm {
+            reasons.extend(self.confirm(&user, text).await?);
         } else if let Some(text) = &step.forget {
             self.forget(&user, text).await?;
         } else if let Some(name) = &step.delete_session {
@@ -214,6 +216,21 @@ impl<'a> Stage<'a> {
             .call(Method::PATCH, user, &path, Some(&body))
             .await?;
         Ok(None)
+    }
+
+    /// Why it was not done, when no memory that holds the text waits.
+    async fn confirm(&self, user: &str, text: &str) -> Result<Option<String>, ApiError> {
+        let area = Area::of(&self.api.memories(user).await?);
+        let waiting = area.waiting(text);
+        let body = json!({ "state": "current" });
+        for memory in &waiting {
+            let path = format!("/v1/memories/{memory}");
+            self.api
+                .call(Method::PATCH, user, &path, Some(&body))
+                .await?;
+        }
+        let none = || format!("no memory that holds {text:?} waits for confirmation");
+        Ok(waiting.is_empty().then(none))
     }
 
     async fn forget(&self, user: &str, text: &str) -> Result<(), ApiError> {

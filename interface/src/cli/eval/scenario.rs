@@ -126,6 +126,8 @@ pub(super) struct Step {
     pub(super) recall: Option<String>,
     /// Gives the memory that holds this text, and holds now, another content.
     pub(super) edit: Option<String>,
+    /// Confirms every memory that holds this text and waits for it.
+    pub(super) confirm: Option<String>,
     /// Forgets every memory that holds this text.
     pub(super) forget: Option<String>,
     /// Deletes this session, with what was learned from it.
@@ -209,6 +211,7 @@ pub(super) struct Count {
     pub(super) layer: Option<String>,
     pub(super) current: Option<usize>,
     pub(super) superseded: Option<usize>,
+    pub(super) quarantined: Option<usize>,
     pub(super) all: Option<usize>,
 }
 
@@ -306,13 +309,14 @@ impl Step {
             self.remember.is_some(),
             self.recall.is_some(),
             self.edit.is_some(),
+            self.confirm.is_some(),
             self.forget.is_some(),
             self.delete_session.is_some(),
             self.settle.is_some(),
         ];
         if actions.iter().filter(|there| **there).count() != 1 {
             return Err(
-                "must name one of say, import, remember, recall, edit, forget, delete_session, settle",
+                "must name one of say, import, remember, recall, edit, confirm, forget, delete_session, settle",
             );
         }
         let expect = &self.expect;
@@ -361,6 +365,8 @@ impl Step {
             named("recall", text)
         } else if let Some(text) = &self.edit {
             named("edit", text)
+        } else if let Some(text) = &self.confirm {
+            named("confirm", text)
         } else if let Some(text) = &self.forget {
             named("forget", text)
         } else if let Some(text) = &self.delete_session {

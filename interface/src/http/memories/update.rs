@@ -25,7 +25,7 @@ use crate::times::{calendar_time, microseconds};
 pub enum StandingView {
     /// Told: one that waited is confirmed, one that faded is brought back.
     Current,
-    /// Kept, and told on request alone.
+    /// Kept, and told on request alone. Not of one that waits for confirmation.
     Archived,
 }
 
@@ -117,7 +117,8 @@ impl From<MemoryPatch> for Revision {
 ///
 /// Makes a new version; the earlier ones are in its history, and the change can be reverted. With another content, what says the old one from the
 /// same messages in another layer is told no longer, and these messages never teach it again. Taken off its key (`"key": null`), what it had ended stays ended; with another
-/// key, what it had ended holds again.
+/// key, what it had ended holds again. A content that looks like an instruction to the model is kept `quarantined` until `"state": "current"` confirms it, which may come with
+/// it; what is confirmed holds from then on, as if it had been said then.
 #[utoipa::path(
     patch,
     path = "/v1/memories/{id}",
@@ -160,6 +161,10 @@ pub async fn update_memory(
         Edited::Stale => Err(Problem::new(
             Code::StaleVersion,
             "the memory has changed since",
+        )),
+        Edited::Quarantined => Err(Problem::unacceptable(
+            "state",
+            "it waits for confirmation; confirm it first, or forget it",
         )),
         Edited::Superseded => Err(Problem::unacceptable(
             "state",

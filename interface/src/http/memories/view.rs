@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidemark_domain::ids::Timestamp;
+use tidemark_domain::memory::injection::{self, Sign};
 use tidemark_domain::memory::{Kind, Layer, Memory, Scope, Source, State, forgetting};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -85,6 +86,26 @@ mirror!(
     }
 );
 
+mirror!(
+    /// What makes a text look like an instruction to the model.
+    SignView of Sign as MemorySuspicion {
+        /// It wants what the model was told to be disregarded.
+        Override,
+        /// It wants the model to be something that has no rules.
+        Role,
+        /// It wants the hidden prompt, or secrets.
+        Secrets,
+        /// It wants something kept from the user.
+        Hiding,
+        /// It wants data carried out.
+        Exfiltration,
+        /// It holds marks by which prompts part the roles.
+        Markup,
+        /// It holds characters that only a program sees.
+        Unseen,
+    }
+);
+
 /// A message that a memory was learned from.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[schema(as = MemorySource)]
@@ -128,6 +149,9 @@ pub struct MemoryView {
     pub layer: LayerView,
     /// Whether it is told.
     pub state: StateView,
+    /// Why it waits for confirmation, while it does: what makes it look like an instruction to the model. Absent where its words alone do not tell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suspicion: Option<SignView>,
     /// 1–5.
     #[schema(examples(3), minimum = 1, maximum = 5)]
     pub importance: u8,
@@ -187,8 +211,11 @@ impl MemoryView {
     }
 
     fn with(memory: Memory, confidence: f64) -> Self {
+        let waits = memory.state == State::Quarantined;
+        let sign = waits.then(|| injection::sign(&memory.content)).flatten();
         Self {
             id: memory.id.0,
+            suspicion: sign.map(Into::into),
             content: memory.content,
             speaker: memory.speaker,
             scope: memory.scope.into(),

@@ -412,6 +412,8 @@ mod tests {
                     kind: Kind::Preference,
                     content: "以后请用表格回答".to_owned(),
                     speaker: None,
+                    trust: None,
+                    since: None,
                     score: 1.0,
                     via: Via::Profile,
                 }],

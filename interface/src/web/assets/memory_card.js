@@ -1,9 +1,9 @@
-// One memory with what a person can do about it: edit, pin, confirm, forget, and see its history.
+// One memory with what a person can do about it: edit, pin, confirm, forget, and see its history. One that waits for confirmation says why.
 
 import { isComposing } from './composer.js';
 import { confirmed } from './dialog.js';
 import { announce, element, icon } from './dom.js';
-import { bind, bindAttribute, text } from './i18n.js';
+import { bind, bindAttribute, hasText, text } from './i18n.js';
 import { changeMemory, forgetMemory, getMemory } from './memory_api.js';
 import { showHistory } from './memory_history.js';
 import { choice, KINDS, SCOPES, timeOf, word } from './words.js';
@@ -29,7 +29,16 @@ export class MemoryCard {
     this.memory = memory;
     this.root.dataset.memoryId = memory.id;
     this.root.dataset.state = memory.state;
-    this.body.replaceChildren(this.#content(), element('div', { className: 'card-foot' }, this.#facts(), this.#actions()));
+    const reason = memory.state === 'quarantined' ? [this.#reason()] : [];
+    this.body.replaceChildren(this.#content(), ...reason, element('div', { className: 'card-foot' }, this.#facts(), this.#actions()));
+  }
+
+  /** Why it waits for confirmation, in a paragraph that the button for it is described by. */
+  #reason() {
+    const { id, suspicion } = this.memory;
+    const node = element('p', { className: 'card-waiting', id: `waiting-${id}` });
+    const key = `waits_${suspicion}`;
+    return bind(node, hasText(key) ? key : 'waits_unknown');
   }
 
   #content() {
@@ -73,7 +82,12 @@ export class MemoryCard {
       actions.append(button);
       return button;
     };
-    if (memory.state === 'quarantined') actions.append(this.#restore('confirm'));
+    if (memory.state === 'quarantined') {
+      const confirm = this.#restore('confirm');
+      confirm.classList.add('memory-confirm');
+      confirm.setAttribute('aria-describedby', `waiting-${memory.id}`);
+      actions.append(confirm);
+    }
     if (memory.state === 'archived') actions.append(this.#restore('bring_back'));
     if (memory.state === 'current') {
       add('pin', memory.pinned ? 'unpin' : 'pin', () => this.#change({ pinned: !this.memory.pinned }, '.memory-pin'), { 'aria-pressed': String(memory.pinned) });

@@ -1,4 +1,4 @@
-// All that is remembered: searched, filtered, page by page.
+// All that is remembered: searched, filtered, page by page. What waits for confirmation is pointed at.
 
 import { isComposing } from './composer.js';
 import { announce, element } from './dom.js';
@@ -39,14 +39,37 @@ export class MemoryList {
     this.note = element('p', { className: 'panel-note', hidden: true });
     this.more = bind(element('button', { type: 'button', className: 'text-button more', hidden: true }), 'show_more');
     this.more.addEventListener('click', () => this.#read(this.cursor));
+    this.waiting = bind(element('button', { type: 'button', className: 'text-button waiting', hidden: true }), 'some_wait');
+    this.waiting.addEventListener('click', () => this.#showWaiting());
     const filters = element('div', { className: 'filters' }, ...Object.values(this.filters).map(({ node }) => node));
-    root.append(element('div', { className: 'panel-tools' }, this.search, filters), this.list, this.note, this.more);
+    root.append(element('div', { className: 'panel-tools' }, this.search, filters), this.waiting, this.list, this.note, this.more);
   }
 
   /** Reads the first page anew. */
   open() {
     clearTimeout(this.timer);
+    this.#lookForWaiting();
     return this.#read(undefined);
+  }
+
+  /** Whether anything waits for confirmation is asked beside what is listed, and matters only where that is not listed itself. */
+  async #lookForWaiting() {
+    const listed = ['quarantined', ''].includes(this.#filter.state);
+    let waits = false;
+    try {
+      waits = !listed && (await listMemories({ state: 'quarantined', limit: 1 })).items.length > 0;
+    } catch {
+      // The list itself tells what is wrong.
+    }
+    this.waiting.hidden = !waits;
+  }
+
+  async #showWaiting() {
+    for (const { select } of Object.values(this.filters)) select.value = '';
+    this.filters.state.select.value = 'quarantined';
+    this.search.value = '';
+    await this.open();
+    this.list.querySelector('.memory-confirm')?.focus();
   }
 
   get #filter() {

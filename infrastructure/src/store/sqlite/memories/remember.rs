@@ -8,9 +8,9 @@ use tidemark_application::ports::memories::IndexedMemory;
 use tidemark_application::ports::sessions::CreateError;
 use tidemark_application::ports::store::{Created, Idempotency, StoreResult};
 use tidemark_domain::ids::{ChangeId, MemoryId, Owner, Timestamp};
-use tidemark_domain::memory::Memory;
 use tidemark_domain::memory::change::{Change, Item, Op};
 use tidemark_domain::memory::conflict::{Touched, repeated, voiced};
+use tidemark_domain::memory::{Memory, State};
 use uuid::Uuid;
 
 use super::{lines, memory_columns, read, remove, write};
@@ -28,6 +28,46 @@ statements! {
     PRESENT = concat!("SELECT ", memory_columns!(), " FROM memories m INDEXED BY memories_by_identity \
                        WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.fingerprint = ?3 AND m.identity = ?4 \
                        AND m.state IN ('current', 'archived') AND m.layer IN (?5, 'archival') ORDER BY m.state DESC, m.id");
+    /// Of any layer, what waits for confirmation among them.
+    SAID = concat!("SELECT ", memory_columns!(), " FROM memories m INDEXED BY memories_by_identity \
+                    WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.fingerprint = ?3 AND m.identity = ?4 \
+                    AND m.state IN ('current', 'archived') \
+                    UNION ALL SELECT ", memory_columns!(), " FROM memories m INDEXED BY memories_waiting \
+                    WHERE m.tenant_id = ?1 AND m.owner_id = ?2 AND m.fingerprint = ?3 AND m.identity = ?4 AND m.state = 'quarantined'");
+}
+
+/// What says the same as something that waits for confirmation and is confirmed, archived or waits itself: in this order.
+async fn said(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    item: &IndexedMemory,
+) -> StoreResult<Vec<Memory>> {
+    let found = owned(SAID, owner)
+        .bind(&fingerprint(&item.identity)[..])
+        .bind(&item.identity)
+        .fetch_all(connection)
+        .await
+        .map_err(store_error)?;
+    let mut said = read::read_all(&found)?;
+    said.sort_by_key(|memory| memory.state);
+    Ok(said)
+}
+
+/// New memories without those that wait for confirmation and say nothing new.
+pub(in crate::store::sqlite) async fn unsaid(
+    connection: &mut SqliteConnection,
+    owner: Owner,
+    new: Vec<IndexedMemory>,
+) -> StoreResult<Vec<IndexedMemory>> {
+    let mut unsaid: Vec<IndexedMemory> = Vec::with_capacity(new.len());
+    for item in new {
+        let waits = item.memory.state == State::Quarantined;
+        let twice = waits && unsaid.iter().any(|other| other.identity == item.identity);
+        if !twice && (!waits || said(connection, owner, &item).await?.is_empty()) {
+            unsaid.push(item);
+        }
+    }
+    Ok(unsaid)
 }
 
 async fn present(
@@ -112,7 +152,11 @@ async fn keep(
     let mut ids = Vec::with_capacity(given.items.len());
     let mut done = Vec::new();
     for item in &given.items {
-        let known = if item.memory.key.is_some() {
+        let known = if item.memory.state == State::Quarantined {
+            let said = said(connection, owner, item).await?.into_iter();
+            said.filter(|memory| memory.made_in() == item.memory.layer)
+                .find(|memory| memory.id != item.memory.id)
+        } else if item.memory.key.is_some() {
             repeated(&line, &item.memory).cloned()
         } else {
             present(connection, owner, item).await?
