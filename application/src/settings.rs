@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidemark_domain::memory::prompt::Language;
 use tidemark_domain::memory::scoring::Profile;
 
-use crate::ports::turns::SharedLimits;
+use crate::ports::turns::{SharedLimits, TokenLimits};
 
 /// How turns run.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub struct TurnSettings {
     pub max_open_per_owner: i64,
     /// How many turns of a tenant and of a key may be open.
     pub max_open_shared: SharedLimits,
+    /// How many tokens the turns of a tenant, of a key and of a user may use in a day.
+    pub max_tokens: TokenLimits,
     /// How many sessions of this process may have an open turn.
     pub max_open: usize,
     /// How many turns of this process may run at once.
@@ -43,6 +45,7 @@ impl Default for TurnSettings {
             max_queued: 8,
             max_open_per_owner: 64,
             max_open_shared: SharedLimits::default(),
+            max_tokens: TokenLimits::default(),
             max_open: 8_192,
             max_running: 8_192,
             max_rounds: 8,

@@ -140,7 +140,16 @@ pub struct Usage {
     pub estimated: bool,
 }
 
+/// More tokens than any turn uses: what a model's server reports beyond is no count.
+const MOST_TOKENS: u64 = 1_000_000_000_000;
+
 impl Usage {
+    /// All its tokens; 10¹² at the most.
+    pub fn tokens(self) -> i64 {
+        let all = self.prompt_tokens.saturating_add(self.completion_tokens);
+        all.min(MOST_TOKENS) as i64
+    }
+
     /// The sum of two; estimated when either is.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {

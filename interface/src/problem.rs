@@ -102,6 +102,8 @@ codes! {
     TooManyRequests => "too_many_requests", TOO_MANY_REQUESTS, "Too many requests", Caller;
     /// Too many turns of this user, this key or this tenant are open; wait as long as `Retry-After` says.
     TooManyTurns => "too_many_turns", TOO_MANY_REQUESTS, "Too many turns", Caller;
+    /// The turns of this user, this key or this tenant have used the tokens of the day; `Retry-After` says how long it is until the next, in UTC.
+    TooManyTokens => "too_many_tokens", TOO_MANY_REQUESTS, "Too many tokens", Caller;
     /// A defect of this server; the request id finds it in the log.
     Internal => "internal", INTERNAL_SERVER_ERROR, "Internal error", Ours;
     /// As many turns are open as this server takes; try again later or elsewhere.

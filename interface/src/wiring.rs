@@ -21,7 +21,7 @@ use tidemark_application::ports::ids::Ids;
 use tidemark_application::ports::model::ChatModel;
 use tidemark_application::ports::store::Store;
 use tidemark_application::ports::trace::Traces;
-use tidemark_application::ports::turns::SharedLimits;
+use tidemark_application::ports::turns::{SharedLimits, TokenLimits};
 use tidemark_application::sessions::import::Import;
 use tidemark_application::settings::{
     ExtractionSettings, LearningSettings, PromptSettings, RecallSettings, TurnSettings,
@@ -392,6 +392,11 @@ fn turn_settings(settings: &Settings) -> TurnSettings {
         max_open_shared: SharedLimits {
             tenant: limit(settings.limits.turns_per_tenant),
             key: limit(settings.limits.turns_per_key),
+        },
+        max_tokens: TokenLimits {
+            tenant: limit(settings.limits.tenant_tokens_per_day),
+            key: limit(settings.limits.key_tokens_per_day),
+            user: limit(settings.limits.user_tokens_per_day),
         },
         max_open: settings.limits.open_sessions,
         max_running: settings.limits.running_turns,

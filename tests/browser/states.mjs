@@ -8,7 +8,8 @@ await test('a turn shows how it stands, and why it failed', async (visitor) => {
   await thinksWaitsAndAnswers(page);
   await usesTools(page);
   await fails(page, visitor);
-  await waitsWhenThereIsTooMuch(page, visitor);
+  await waitsWhenThereIsTooMuch(page, visitor, 'too_many_requests', 'Too many requests');
+  await waitsWhenThereIsTooMuch(page, visitor, 'too_many_tokens', 'The tokens of today');
   await arrivesWithoutAStream(page, visitor);
 });
 
@@ -48,17 +49,17 @@ async function fails(page, visitor) {
   await page.waitForFunction((detail) => document.querySelector('.turn:last-child .trouble')?.textContent.includes(detail), problem.detail);
 }
 
-/** A message that is refused for the number of requests says how long it waits, and is sent then. */
-async function waitsWhenThereIsTooMuch(page, visitor) {
+/** A message that is refused for what was asked for already says how long it waits and why, and is sent then. */
+async function waitsWhenThereIsTooMuch(page, visitor, code, said) {
   let refused = false;
   await page.context().route('**/v1/sessions/*/turns', (route) => {
     if (refused) return route.continue();
     refused = true;
-    const problem = { title: 'Too many requests', status: 429, code: 'too_many_requests', detail: 'too many' };
+    const problem = { title: 'Too many requests', status: 429, code, detail: 'too many' };
     return route.fulfill({ status: 429, contentType: 'application/problem+json', headers: { 'Retry-After': '3' }, body: JSON.stringify(problem) });
   });
   await send(page, 'Said too soon [[tokens=5]]');
-  await page.waitForFunction(() => /Too many requests.* in 3 s/.test(document.querySelector('.turn:last-child .status').textContent));
+  await page.waitForFunction((text) => new RegExp(`${text}.* in 3 s`).test(document.querySelector('.turn:last-child .status').textContent), said);
   await untilTurn(page, ['completed']);
   assert.ok(refused);
   await page.context().unrouteAll({ behavior: 'ignoreErrors' });

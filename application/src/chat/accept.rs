@@ -97,6 +97,7 @@ impl Chat {
             max_open_per_owner: parts.settings.max_open_per_owner,
             key: inbound.key,
             max_open_shared: parts.settings.max_open_shared,
+            max_tokens: parts.settings.max_tokens,
             idempotency: inbound.idempotency,
             start: None,
             now,

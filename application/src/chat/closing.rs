@@ -85,6 +85,8 @@ pub(super) struct Closing<'a> {
     pub store: &'a dyn Store,
     pub ids: &'a dyn Ids,
     pub clock: &'a dyn Clock,
+    /// Tokens are limited.
+    pub counts_tokens: bool,
 }
 
 impl Closing<'_> {
@@ -166,6 +168,7 @@ impl Closing<'_> {
                     text: (!shown.is_empty()).then(|| shown.to_owned()),
                     usage: remains.usage,
                     recalled: remains.recalled.clone(),
+                    counts_tokens: self.counts_tokens,
                     jobs,
                     now: self.clock.now(),
                 },

@@ -17,7 +17,9 @@ use super::response::intro_token;
 use super::stop::{StopReason, StopSignal};
 use crate::ports::clock::Clock;
 use crate::ports::ids::Ids;
-use crate::ports::model::{ChatModel, ModelError, ModelEvent, ModelRequest, PromptMessage};
+use crate::ports::model::{
+    ChatModel, ModelError, ModelEvent, ModelRequest, ModelStream, PromptMessage,
+};
 use crate::ports::tools::{ToolContext, ToolError};
 use crate::ports::turns::{NewMessage, TurnKey, TurnRepository, TurnWriteError};
 use crate::settings::TurnSettings;
@@ -119,6 +121,13 @@ struct Round {
     finish_reason: FinishReason,
 }
 
+/// What the model has said so far.
+#[derive(Default)]
+struct Said {
+    raw_text: String,
+    calls: Vec<Wanted>,
+}
+
 /// A call as it is stored and told to the model again, and whether it can be done.
 struct Wanted {
     call: ToolCall,
@@ -197,16 +206,43 @@ impl Inference<'_> {
         stop: &mut StopSignal,
     ) -> Result<Round, InferenceError> {
         let prompt_tokens = request.tokens(self.model.counter());
-        let mut stream = tokio::select! {
+        let stream = tokio::select! {
             biased;
             reason = stop.stopped() => return Err(InferenceError::Stopped(reason)),
             stream = self.model.answer(request) => stream?,
         };
+        let mut said = Said::default();
+        let finished = self
+            .listen(stream, &mut said, publisher, progress, stop)
+            .await;
+        // What an answer cost that was cut is reported by nobody.
+        let reported = finished.as_ref().ok().and_then(|(_, usage)| *usage);
+        progress.usage = progress.usage.plus(reported.unwrap_or_else(|| Usage {
+            prompt_tokens: prompt_tokens as u64,
+            completion_tokens: self.model.counter().count(&said.raw_text) as u64,
+            estimated: self.model.counter().is_estimate(),
+        }));
+        let (finish_reason, _) = finished?;
+        let Said { raw_text, calls } = said;
+        Ok(Round {
+            raw_text,
+            calls,
+            finish_reason,
+        })
+    }
+
+    /// Hears an answer to its end: why it ended, and what it cost, where that is reported.
+    async fn listen(
+        &self,
+        mut stream: ModelStream,
+        said: &mut Said,
+        publisher: &mut Publisher,
+        progress: &mut Progress,
+        stop: &mut StopSignal,
+    ) -> Result<(FinishReason, Option<Usage>), InferenceError> {
         let mut teller = Teller::new(self.intro, self.settings.coalesce);
         let mut filter = AnswerFilter::new();
-        let mut raw_text = String::new();
-        let mut calls = Vec::new();
-        let (finish_reason, usage) = loop {
+        let finished = loop {
             let event = tokio::select! {
                 biased;
                 reason = stop.stopped() => {
@@ -222,8 +258,8 @@ impl Inference<'_> {
             match event {
                 Some(Ok(ModelEvent::Text(text))) => {
                     let text = storable(text);
-                    raw_text.push_str(&text);
-                    if raw_text.len() > self.settings.max_answer_bytes {
+                    said.raw_text.push_str(&text);
+                    if said.raw_text.len() > self.settings.max_answer_bytes {
                         return Err(InferenceError::TooLong);
                     }
                     for piece in filter.push(&text) {
@@ -231,7 +267,7 @@ impl Inference<'_> {
                     }
                 }
                 Some(Ok(ModelEvent::Reasoning(text))) => publisher.reasoning(&text).await,
-                Some(Ok(ModelEvent::ToolCall(call))) => calls.push(wanted(call)),
+                Some(Ok(ModelEvent::ToolCall(call))) => said.calls.push(wanted(call)),
                 Some(Ok(ModelEvent::Finished { reason, usage })) => break (reason, usage),
                 Some(Err(error)) => {
                     teller.flush(publisher, progress).await?;
@@ -247,16 +283,7 @@ impl Inference<'_> {
             teller.take(piece, publisher, progress).await?;
         }
         teller.flush(publisher, progress).await?;
-        progress.usage = progress.usage.plus(usage.unwrap_or_else(|| Usage {
-            prompt_tokens: prompt_tokens as u64,
-            completion_tokens: self.model.counter().count(&raw_text) as u64,
-            estimated: self.model.counter().is_estimate(),
-        }));
-        Ok(Round {
-            raw_text,
-            calls,
-            finish_reason,
-        })
+        Ok(finished)
     }
 
     async fn tool_round(

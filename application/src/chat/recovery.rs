@@ -57,6 +57,7 @@ impl Chat {
             store: parts.store.as_ref(),
             ids: parts.ids.as_ref(),
             clock: parts.clock.as_ref(),
+            counts_tokens: parts.settings.max_tokens.is_some(),
         };
         let remains = Remains {
             events_used: None,

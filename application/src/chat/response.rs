@@ -46,6 +46,8 @@ pub struct ResponseContext {
     pub last_consolidated: i64,
     /// How many new messages make a session due (A12).
     pub threshold: i64,
+    /// Tokens are limited, and what the turn cost is added to the day's.
+    pub counts_tokens: bool,
     /// Messages of the session before the answer.
     pub messages_before: i64,
 }
@@ -101,6 +103,7 @@ pub async fn finalize(
         usage: result.usage,
         recalled: context.recalled.clone(),
         events_used: publisher.used(),
+        counts_tokens: context.counts_tokens,
         jobs: derived_work(context, &result),
         now: context.clock.now(),
     };

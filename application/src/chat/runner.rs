@@ -126,6 +126,7 @@ pub(super) async fn close_dead(parts: &ChatParts, key: TurnKey) -> Result<(), Tu
         store: parts.store.as_ref(),
         ids: parts.ids.as_ref(),
         clock: parts.clock.as_ref(),
+        counts_tokens: parts.settings.max_tokens.is_some(),
     };
     let remains = Remains {
         events_used: Some(terminal_seq_after_loss(turn.events_reserved) - 1),
@@ -185,6 +186,7 @@ async fn answer_or_close(
         store: parts.store.as_ref(),
         ids: parts.ids.as_ref(),
         clock: parts.clock.as_ref(),
+        counts_tokens: parts.settings.max_tokens.is_some(),
     };
     let remains = Remains {
         events_used: Some(publisher.used()),
@@ -273,6 +275,7 @@ async fn answer(
         turn_teaches: started.turn.memory.learns(),
         last_consolidated: started.session.last_consolidated,
         threshold: parts.learning_threshold,
+        counts_tokens: parts.settings.max_tokens.is_some(),
         messages_before: started.session.message_count + progress.stored,
     };
     Ok(response::finalize(&context, result, publisher)

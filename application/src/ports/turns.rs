@@ -52,6 +52,8 @@ pub struct AcceptTurn {
     pub key: Option<KeyId>,
     /// How many turns may be open of those with whom the owner shares the installation.
     pub max_open_shared: SharedLimits,
+    /// How many tokens may have been used before it on its day.
+    pub max_tokens: TokenLimits,
     /// Makes it repeatable.
     pub idempotency: Option<Idempotency>,
     /// Starts it in the same transaction, unless it has to wait or had been accepted before.
@@ -68,6 +70,86 @@ pub struct SharedLimits {
     pub tenant: Option<i64>,
     /// Of the key.
     pub key: Option<i64>,
+}
+
+/// Whose use is limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// All of a tenant together.
+    Tenant,
+    /// Whatever is asked for with one API key.
+    Key,
+    /// One user.
+    User,
+}
+
+impl Whose {
+    /// As it is named to whoever is limited.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tenant => "tenant",
+            Self::Key => "key",
+            Self::User => "user",
+        }
+    }
+}
+
+/// How many tokens the turns of a tenant, of a key and of a user may use in a day of UTC; none for any number. With none of all nothing is counted. A
+/// turn is counted when it ends, so those that run at the same time may go beyond the limit together; none is cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokenLimits {
+    /// Of the tenant.
+    pub tenant: Option<i64>,
+    /// Of the key.
+    pub key: Option<i64>,
+    /// Of the user.
+    pub user: Option<i64>,
+}
+
+/// How many tokens were used on a day; of those who are not limited, nothing need be known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TokensUsed {
+    /// By the tenant.
+    pub tenant: i64,
+    /// With the key.
+    pub key: i64,
+    /// By the user.
+    pub user: i64,
+}
+
+impl TokenLimits {
+    /// Whether there is one.
+    pub fn is_some(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// Whether a turn may be accepted at that time, after what was used on its day.
+    ///
+    /// # Errors
+    /// [`AcceptError::TokensUsedUp`] when as many were used as may be, or more: by the user, the key or the tenant, in this order.
+    pub fn admit(&self, used: TokensUsed, now: Timestamp) -> Result<(), AcceptError> {
+        let all = [
+            (Whose::User, used.user, self.user),
+            (Whose::Key, used.key, self.key),
+            (Whose::Tenant, used.tenant, self.tenant),
+        ];
+        let used_up =
+            |(_, used, most): &(Whose, i64, Option<i64>)| most.is_some_and(|most| *used >= most);
+        match all.into_iter().find(used_up) {
+            None => Ok(()),
+            Some((whose, ..)) => Err(AcceptError::TokensUsedUp {
+                whose,
+                wait: until_next_day(now),
+            }),
+        }
+    }
+}
+
+/// From a time to the next day of UTC.
+fn until_next_day(now: Timestamp) -> Duration {
+    const DAY_MICROS: i64 = 86_400_000_000;
+    let gone = now.timestamp_micros().rem_euclid(DAY_MICROS);
+    Duration::from_micros((DAY_MICROS - gone) as u64)
 }
 
 /// What a turn is started with.
@@ -118,6 +200,14 @@ pub enum AcceptError {
     /// Too many turns that were asked for with this key are open.
     #[error("too many turns of this key are open")]
     TooManyOfKey,
+    /// The day's tokens are used up.
+    #[error("the turns of this {} have used the tokens that they may in a day", whose.as_str())]
+    TokensUsedUp {
+        /// Whose.
+        whose: Whose,
+        /// How long it is until the next day.
+        wait: Duration,
+    },
     /// The turn to be replaced is not one of this session, or never started.
     #[error("there is no such turn to replace")]
     ReplacedNotFound,
@@ -199,6 +289,8 @@ pub struct CommitTurn {
     pub recalled: Vec<RecalledMemory>,
     /// The last event number used.
     pub events_used: i64,
+    /// What it cost is added to what was used on the day, in the same transaction: there are [`TokenLimits`].
+    pub counts_tokens: bool,
     /// Derived work, enqueued in the same transaction (A10).
     pub jobs: Vec<NewJob>,
     /// When.
@@ -248,6 +340,8 @@ pub struct CloseTurn {
     pub usage: Option<Usage>,
     /// What was shown to the model.
     pub recalled: Vec<RecalledMemory>,
+    /// What it cost is added to what was used on the day, in the same transaction: there are [`TokenLimits`].
+    pub counts_tokens: bool,
     /// Derived work, enqueued in the same transaction.
     pub jobs: Vec<NewJob>,
     /// When.
@@ -352,4 +446,50 @@ pub trait TurnRepository: Send + Sync + 'static {
 
     /// Sessions of all owners that have a queued turn and no running one.
     async fn waiting_sessions(&self, limit: u32) -> StoreResult<Vec<(Owner, SessionId)>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_next_day_is_that_of_utc() {
+        for (now, seconds) in [
+            ("2026-03-01T00:00:00Z", 86_400),
+            ("2026-03-01T23:59:59Z", 1),
+            ("1969-12-31T23:00:00Z", 3_600),
+            ("2026-03-01T23:00:00+08:00", 9 * 3_600),
+        ] {
+            assert_eq!(
+                until_next_day(at(now)),
+                Duration::from_secs(seconds),
+                "{now}"
+            );
+        }
+    }
+
+    #[test]
+    fn who_is_not_limited_may_have_used_any_number_of_tokens() {
+        let used = TokensUsed {
+            tenant: i64::MAX,
+            key: i64::MAX,
+            user: 9,
+        };
+        let now = at("2026-03-01T00:00:00Z");
+        let limits = |user| TokenLimits {
+            user,
+            ..TokenLimits::default()
+        };
+        assert!(limits(None).admit(used, now).is_ok());
+        assert!(limits(Some(10)).admit(used, now).is_ok());
+        let refused = limits(Some(9)).admit(used, now).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "the turns of this user have used the tokens that they may in a day"
+        );
+    }
 }

@@ -208,6 +208,9 @@ impl Reranker {
 /// A day, the most that most durations may be.
 const DAY: u64 = 86_400;
 
+/// The most tokens a day that a limit may name; without a limit there may be more.
+const MOST_TOKENS: i64 = 1_000_000_000_000;
+
 /// The most requests a minute that a limit may name; without a limit there may be more.
 const MOST_REQUESTS: u32 = 10_000_000;
 
@@ -510,6 +513,13 @@ section! {
         key_requests_per_minute: u32 = 0, 0..=MOST_REQUESTS;
         /// The same for each user.
         user_requests_per_minute: u32 = 0, 0..=MOST_REQUESTS;
+        /// How many tokens a tenant's turns may use in a day of UTC, prompts and answers together, at all replicas; 0 for any number. What a model's
+        /// server does not report is estimated. Once they are used up no turn is accepted before the next day; none that runs is cut.
+        tenant_tokens_per_day: i64 = 0, 0..=MOST_TOKENS;
+        /// The same for turns that are asked for with one API key.
+        key_tokens_per_day: i64 = 0, 0..=MOST_TOKENS;
+        /// The same for the turns of each user.
+        user_tokens_per_day: i64 = 0, 0..=MOST_TOKENS;
         /// How many sessions of this process may have an open turn.
         open_sessions: usize = 8_192, 1..=1_000_000;
         /// How many turns of this process may run at once; further ones wait.

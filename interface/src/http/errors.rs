@@ -4,7 +4,7 @@ use tidemark_application::chat::accept::InboundError;
 use tidemark_application::chat::follow::FollowError;
 use tidemark_application::ports::sessions::{CreateError, ImportError};
 use tidemark_application::ports::store::StoreError;
-use tidemark_application::ports::turns::AcceptError;
+use tidemark_application::ports::turns::{AcceptError, Whose};
 
 use crate::problem::{Code, Problem};
 
@@ -107,6 +107,13 @@ impl From<AcceptError> for Problem {
             AcceptError::TooManyOfKey => Self::new(Code::TooManyTurns, detail)
                 .retry_after_ms(RETRY_MS)
                 .by_limit("turns_per_key"),
+            AcceptError::TokensUsedUp { whose, wait } => Self::new(Code::TooManyTokens, detail)
+                .retry_after_ms(wait.as_micros().div_ceil(1_000) as u64)
+                .by_limit(match whose {
+                    Whose::Tenant => "tenant_tokens_per_day",
+                    Whose::Key => "key_tokens_per_day",
+                    Whose::User => "user_tokens_per_day",
+                }),
             AcceptError::ReplacedNotFound => Self::unacceptable("replaces", detail),
             AcceptError::IdempotencyMismatch => idempotency_mismatch(),
             AcceptError::Store(error) => error.into(),

@@ -17,6 +17,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use tidemark_application::ports::turns::Whose;
 use tidemark_domain::ids::{KeyId, TenantId, UserName};
 
 use self::allowance::{Allowance, Count};
@@ -41,30 +42,12 @@ pub struct PerMinute {
     pub user: u32,
 }
 
-/// Whose requests a policy counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
-    User,
-    Key,
-    Tenant,
-}
-
-impl Whose {
-    /// The policy's name, and how its refusals call whom they concern.
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Key => "key",
-            Self::Tenant => "tenant",
-        }
-    }
-
-    fn setting(self) -> &'static str {
-        match self {
-            Self::User => "user_requests_per_minute",
-            Self::Key => "key_requests_per_minute",
-            Self::Tenant => "tenant_requests_per_minute",
-        }
+/// The setting that limits the requests of those.
+fn setting(whose: Whose) -> &'static str {
+    match whose {
+        Whose::User => "user_requests_per_minute",
+        Whose::Key => "key_requests_per_minute",
+        Whose::Tenant => "tenant_requests_per_minute",
     }
 }
 
@@ -189,7 +172,7 @@ impl Standing {
         Some(
             problem
                 .retry_after_ms(wait)
-                .by_limit(nearest.whose.setting()),
+                .by_limit(setting(nearest.whose)),
         )
     }
 

@@ -17,4 +17,5 @@ mod operations;
 mod sign_in;
 mod strangers;
 mod tickets;
+mod token_days;
 mod tokens;

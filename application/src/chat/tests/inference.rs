@@ -190,6 +190,19 @@ async fn an_answer_that_is_cut_off_is_no_answer_but_what_was_shown_is_known() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_cut_off_costs_what_was_asked_and_said() {
+    let mut cut = says(&["it is four, o"]);
+    cut.pop();
+    let cost = async |answers| play(answers, None, false).await.progress.usage;
+    let whole = cost(vec![says(&["it is four, o"])]).await;
+    assert!(whole.completion_tokens > 0);
+    assert_eq!(cost(vec![cut.clone()]).await, whole);
+    let both = cost(vec![calls("", &["a"]), cut]).await;
+    assert!(both.prompt_tokens > whole.prompt_tokens);
+    assert_eq!(both.completion_tokens, whole.completion_tokens);
+}
+
+#[tokio::test]
 async fn after_the_last_round_the_model_is_asked_without_tools() {
     let answers = vec![
         calls("", &["a"]),

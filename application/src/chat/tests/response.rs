@@ -47,6 +47,7 @@ impl Scene {
             turn_teaches: true,
             last_consolidated: 0,
             threshold: 20,
+            counts_tokens: false,
             messages_before: 1,
         };
         Self {

@@ -42,6 +42,7 @@ pub mod quarantine;
 pub mod sessions;
 pub mod superseding;
 pub mod together;
+pub mod tokens;
 pub mod turns;
 pub mod unindexed;
 pub mod users;
@@ -151,6 +152,15 @@ macro_rules! conformance {
                 many_answers_at_once_are_committed_each_with_its_own
                 an_answer_that_is_committed_twice_at_once_is_there_once
                 what_turns_are_made_from_is_read_at_once_as_one_by_one
+            }
+            tokens {
+                a_user_a_key_and_a_tenant_may_use_so_many_tokens_a_day
+                what_was_used_on_a_day_is_over_with_it
+                a_turn_without_an_answer_counts_what_it_used_and_no_turn_is_cut
+                tokens_are_counted_only_where_they_are_limited
+                who_has_used_all_tokens_is_still_given_a_turn_that_is_known
+                tokens_of_many_turns_that_end_at_once_are_all_counted
+                an_erasure_leaves_what_a_tenant_and_its_keys_have_used_and_nobodys_name
             }
             turns {
                 an_accepted_turn_is_queued_and_has_no_message_yet
@@ -436,6 +446,7 @@ mod tests {
             include_str!("sessions.rs"),
             include_str!("messages.rs"),
             include_str!("together.rs"),
+            include_str!("tokens.rs"),
             include_str!("turns.rs"),
             include_str!("cancel.rs"),
             include_str!("commit.rs"),

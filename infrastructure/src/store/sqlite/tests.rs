@@ -13,8 +13,8 @@ use tidemark_application::ports::owners::OwnerRepository;
 use tidemark_application::ports::sessions::{NewSession, SessionRepository};
 use tidemark_application::ports::store::{Store, StoreError};
 use tidemark_application::ports::turns::{
-    AcceptTurn, CloseTurn, Closer, CommitTurn, NewMessage, SharedLimits, Started, TurnRepository,
-    TurnSession, TurnWriteError,
+    AcceptTurn, CloseTurn, Closer, CommitTurn, NewMessage, SharedLimits, Started, TokenLimits,
+    TurnRepository, TurnSession, TurnWriteError,
 };
 use tidemark_domain::ids::{Owner, SessionId, TenantId, Timestamp, UserName};
 use tidemark_domain::session::{MemoryMode, Role};
@@ -102,6 +102,7 @@ impl Fixture {
             max_open_per_owner: 1_000,
             key: None,
             max_open_shared: SharedLimits::default(),
+            max_tokens: TokenLimits::default(),
             idempotency: None,
             start: None,
             now: self.now,
@@ -135,6 +136,7 @@ impl Fixture {
             finish_reason: FinishReason::Stop,
             usage: Usage::default(),
             recalled: Vec::new(),
+            counts_tokens: true,
             events_used: 3,
             jobs: vec![NewJob {
                 id: self.ids.job(),
@@ -153,6 +155,7 @@ impl Fixture {
             text: None,
             usage: None,
             recalled: Vec::new(),
+            counts_tokens: true,
             jobs: Vec::new(),
             now: self.now,
         }

@@ -45,6 +45,7 @@ export const en = {
   you: 'You',
   sending: 'Sending…',
   send_delayed: 'The server cannot be reached. Your message is kept and will be sent.',
+  send_tomorrow: ({ seconds }) => `The tokens of today are used up. Your message is kept and will be sent in ${waiting(seconds)}.`,
   send_limited: ({ seconds }) => `Too many requests. Your message is kept and will be sent in ${waiting(seconds)}.`,
   send_refused: ({ reason }) => (reason ? `Not sent: ${reason}` : 'Not sent.'),
   send_expired: 'This message from an earlier day was never acknowledged.',

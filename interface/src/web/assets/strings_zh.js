@@ -45,6 +45,7 @@ export const zh = {
   you: '您',
   sending: '正在发送…',
   send_delayed: '无法连接服务器。消息已保存，稍后会自动发送。',
+  send_tomorrow: ({ seconds }) => `今天的令牌额度已用完。消息已保存，${waiting(seconds)}后会自动发送。`,
   send_limited: ({ seconds }) => `请求过多。消息已保存，${waiting(seconds)}后会自动发送。`,
   send_refused: ({ reason }) => (reason ? `未发送：${reason}` : '未发送。'),
   send_expired: '这条较早的消息从未得到服务器确认。',

@@ -75,7 +75,7 @@ export class TurnView {
   /** It is tried again after `wait` milliseconds. */
   showDelayed(problem, wait) {
     this.#setState('pending');
-    if (problem.status === 429) bind(this.status, 'send_limited', { seconds: Math.ceil(wait / 1000) });
+    if (problem.status === 429) bind(this.status, problem.code === 'too_many_tokens' ? 'send_tomorrow' : 'send_limited', { seconds: Math.ceil(wait / 1000) });
     else bind(this.status, 'send_delayed');
     this.sendNow.hidden = this.discard.hidden = false;
   }

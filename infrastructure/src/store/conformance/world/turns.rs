@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use tidemark_application::ports::turns::{
-    AcceptTurn, CloseTurn, Closer, CommitTurn, NewMessage, SharedLimits, Started, TurnSession,
+    AcceptTurn, CloseTurn, Closer, CommitTurn, NewMessage, SharedLimits, Started, TokenLimits,
+    TurnSession,
 };
 use tidemark_domain::ids::SessionId;
 use tidemark_domain::session::Role;
@@ -28,6 +29,7 @@ impl World {
             max_open_per_owner: 1_000,
             key: None,
             max_open_shared: SharedLimits::default(),
+            max_tokens: TokenLimits::default(),
             idempotency: None,
             start: None,
             now: self.now(),
@@ -145,6 +147,7 @@ impl World {
                 estimated: true,
             },
             recalled: Vec::new(),
+            counts_tokens: false,
             events_used: 5,
             jobs: Vec::new(),
             now: self.now(),
@@ -164,6 +167,7 @@ impl World {
             text: None,
             usage: None,
             recalled: Vec::new(),
+            counts_tokens: false,
             jobs: Vec::new(),
             now: self.now(),
         }

@@ -73,6 +73,7 @@ BEGIN
                 WHEN a.atttypid = 'bytea'::regtype THEN 'sha256(uuid_send(gen_random_uuid()))'
                 WHEN a.attname IN ('seq', 'change', 'number', 'first_seq') THEN 'n'
                 WHEN a.attname IN ('key', 'identity') THEN format('x.%1$I || n', a.attname)
+                WHEN a.attname = 'day' THEN 'x.day + n'
                 WHEN a.attname = 'created_at' THEN 'x.created_at + make_interval(secs => n)'
                 ELSE 'x.' || quote_ident(a.attname)
             END, ', ' ORDER BY a.attnum

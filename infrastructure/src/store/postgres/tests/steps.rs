@@ -16,7 +16,8 @@ use tidemark_application::ports::memories::{
 use tidemark_application::ports::sessions::{NewSession, SessionRepository, Updated};
 use tidemark_application::ports::store::Idempotency;
 use tidemark_application::ports::turns::{
-    AcceptTurn, CommitTurn, NewMessage, SharedLimits, Started, TurnRepository, TurnSession,
+    AcceptTurn, CommitTurn, NewMessage, SharedLimits, Started, TokenLimits, TurnRepository,
+    TurnSession,
 };
 use tidemark_application::ports::users::UserRepository;
 use tidemark_domain::ids::{
@@ -58,6 +59,7 @@ pub(super) fn accept_turn(owner: Owner, session: TurnSession) -> AcceptTurn {
         max_open_per_owner: 1_000,
         key: None,
         max_open_shared: SharedLimits::default(),
+        max_tokens: TokenLimits::default(),
         idempotency: Some(Idempotency {
             key: new_id().to_string(),
             operation: "POST /v1/turns".to_owned(),
@@ -87,8 +89,13 @@ pub(super) fn commit(jobs: Vec<NewJob>) -> CommitTurn {
             learnable: true,
         },
         finish_reason: FinishReason::Stop,
-        usage: Usage::default(),
+        usage: Usage {
+            prompt_tokens: 9,
+            ..Usage::default()
+        },
         recalled: Vec::new(),
+        // So that this table has rows too.
+        counts_tokens: true,
         events_used: 3,
         jobs,
         now: now(),

@@ -14,7 +14,7 @@ use super::super::owners;
 use super::super::rows::{TurnRow, owned_as, turn_columns};
 use super::super::sessions;
 use super::super::transaction::Abort;
-use super::{find, replace, shared, start};
+use super::{find, replace, shared, start, tokens};
 
 /// Stores the turn and tells what was open before it. It waits behind every turn of the session that was accepted before, whatever the clocks of the
 /// processes say that accepted them.
@@ -119,6 +119,7 @@ async fn store(
 ) -> Result<Accepted, Abort<AcceptError>> {
     owners::hold_count(tx, wanted.owner.tenant, &[wanted.owner.id.0]).await?;
     let mut shared = shared::count(tx, wanted.owner.tenant, &[wanted]).await?;
+    let used = tokens::used(tx, wanted.owner.tenant, &[wanted]).await?;
     let row: StoredRow = owned_as(INSERT, wanted.owner)
         .bind(wanted.id.0)
         .bind(session.id.0)
@@ -137,7 +138,7 @@ async fn store(
     } else if row.of_owner >= wanted.max_open_per_owner {
         Some(AcceptError::TooManyTurns)
     } else {
-        shared.take(wanted).err()
+        shared.take(wanted).and_then(|()| used.admit(wanted)).err()
     };
     if let Some(refusal) = refusal {
         return Err(Abort::Decided(refusal));

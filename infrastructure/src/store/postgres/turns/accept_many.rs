@@ -22,7 +22,7 @@ use super::super::owners;
 use super::super::rows::{SessionRow, TurnRow, session_columns, turn_columns};
 use super::super::together::{Asked, tell_failure};
 use super::super::transaction::{Abort, Database};
-use super::{accept, shared};
+use super::{accept, shared, tokens};
 
 /// Locks those of some sessions that nobody else has locked.
 const LOCK: &str = concat!(
@@ -234,6 +234,7 @@ async fn accept(
     let Some(mut shared) = shared::try_count(tx, tenant, &all).await? else {
         return Ok(vec![None; wanted.len()]);
     };
+    let used = tokens::used(tx, tenant, &all).await?;
     let mut fit: Vec<&AcceptTurn> = Vec::new();
     for turn in wanted {
         let is_free = match &turn.session {
@@ -242,6 +243,7 @@ async fn accept(
         };
         let open = rooms.get_mut(&turn.owner.id).filter(|_| is_free);
         if let Some(open) = open.filter(|open| **open < turn.max_open_per_owner)
+            && used.admit(turn).is_ok()
             && shared.take(turn).is_ok()
         {
             *open += 1;

@@ -19,7 +19,7 @@ use super::super::recalled::{self, kept_sql};
 use super::super::rows::{TurnRow, turn_columns};
 use super::super::together::{Asked, tell_failure};
 use super::super::transaction::{Abort, Database};
-use super::end;
+use super::{end, tokens};
 
 /// Locks those of some sessions that nobody else has locked.
 const LOCK: &str = "
@@ -221,13 +221,19 @@ async fn commit(
         .bind(tenant.0)
         .bind(Json(rows))
         .bind(Json(jobs.collect::<Vec<_>>()))
-        .fetch_all(tx)
+        .fetch_all(&mut *tx)
         .await?;
     for row in turns {
         let turn = Turn::try_from(row.turn)?;
         let may_wait = row.may_wait;
         outcomes.insert(turn.id.0, Some(Committed { turn, may_wait }));
     }
+    let counted = commits.iter().filter(|commit| commit.turn.counts_tokens);
+    let counted = counted.filter_map(|commit| {
+        let committed = outcomes.get(&commit.key.turn_id.0)?.as_ref()?;
+        Some((commit.key, &committed.turn))
+    });
+    tokens::add(tx, tenant, counted).await?;
     Ok(outcomes)
 }
 

@@ -17,7 +17,7 @@ use super::super::jobs::{self, enqueue_sql};
 use super::super::recalled::{self, kept_sql};
 use super::super::rows::{TurnRow, owned_as, turn_columns};
 use super::super::transaction::Abort;
-use super::{is_waiting, write};
+use super::{is_waiting, tokens, write};
 
 /// Locks the session, closes the turn if it is still the caller's, and enqueues what derives from it, in one round trip.
 const END: &str = concat!(
@@ -81,6 +81,9 @@ pub(super) async fn commit(
     .await?;
     write::append(tx, key, std::slice::from_ref(&commit.answer), commit.now).await?;
     let may_wait = is_waiting(tx, key.owner, key.session_id).await?;
+    if commit.counts_tokens {
+        tokens::add(tx, key.owner.tenant, std::iter::once((key, &turn))).await?;
+    }
     Ok(Committed { turn, may_wait })
 }
 
@@ -119,6 +122,9 @@ pub(super) async fn close(
     )
     .await?;
     write::append(tx, key, &close.messages, close.now).await?;
+    if close.counts_tokens {
+        tokens::add(tx, key.owner.tenant, std::iter::once((key, &turn))).await?;
+    }
     Ok(turn)
 }
 

@@ -8,6 +8,7 @@ mod end;
 mod replace;
 mod shared;
 mod start;
+mod tokens;
 mod write;
 
 use std::time::Duration;
@@ -69,6 +70,7 @@ pub(super) fn statements() -> Vec<&'static str> {
         replace::STATEMENTS,
         shared::STATEMENTS,
         start::STATEMENTS,
+        tokens::STATEMENTS,
         write::STATEMENTS,
     ]
     .concat()

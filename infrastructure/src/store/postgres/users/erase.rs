@@ -25,15 +25,30 @@ const KEYS: &str = "
 DELETE FROM api_keys k USING owners o
 WHERE o.tenant_id = $1 AND o.owner_id = $2 AND k.tenant_id = o.tenant_id AND k.user_name = o.name";
 
+/// What was used stays in the sums of the tenant, and of those of its keys that stay, as nobody's.
+const KEEP_TOKENS: &str = "
+INSERT INTO token_days AS n (tenant_id, owner_id, day, key_id, tokens)
+SELECT d.tenant_id, 0, d.day, coalesce(k.id, '00000000-0000-0000-0000-000000000000'), sum(d.tokens)::bigint
+FROM token_days d LEFT JOIN api_keys k ON k.tenant_id = d.tenant_id AND k.id = d.key_id
+WHERE d.tenant_id = $1 AND d.owner_id = $2
+GROUP BY 1, 2, 3, 4 ORDER BY 3, 4
+ON CONFLICT (tenant_id, owner_id, day, key_id) DO UPDATE SET tokens = n.tokens + excluded.tokens";
+
 const KEEP_RECEIPT: &str = "
 INSERT INTO erasures (tenant_id, owner_id, id, erased_at, removed) VALUES ($1, $2, $3, $4, $5)";
 
 #[cfg(test)]
-pub(in super::super) const WALKS: &[&str] = &[LOCK_SESSIONS];
+pub(in super::super) const WALKS: &[&str] = &[LOCK_SESSIONS, KEEP_TOKENS];
 
 #[cfg(test)]
-pub(in super::super) const STATEMENTS: &[&str] =
-    &[LOCK_SESSIONS, LOCK_OWNER, TURNS, KEYS, KEEP_RECEIPT];
+pub(in super::super) const STATEMENTS: &[&str] = &[
+    LOCK_SESSIONS,
+    LOCK_OWNER,
+    TURNS,
+    KEYS,
+    KEEP_TOKENS,
+    KEEP_RECEIPT,
+];
 
 /// Tables with their deletions.
 macro_rules! deletions {
@@ -58,6 +73,7 @@ pub(in super::super) const DELETIONS: &[(&str, &str)] = deletions![
     "change_items",
     "changes",
     "idempotency",
+    "token_days",
     "sessions",
     "owners"
 ];
@@ -79,6 +95,7 @@ pub(super) async fn erase(
     }
     let turns: Vec<(Uuid,)> = owned_as(TURNS, owner).fetch_all(&mut *tx).await?;
     let keys = owned(KEYS, owner).execute(&mut *tx).await?;
+    owned(KEEP_TOKENS, owner).execute(&mut *tx).await?;
     let mut removed = BTreeMap::from([
         ("turns".to_owned(), turns.len() as u64),
         ("api_keys".to_owned(), keys.rows_affected()),

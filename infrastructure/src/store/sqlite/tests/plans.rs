@@ -33,6 +33,7 @@ fn may_walk(sql: &str) -> bool {
         || sql.starts_with("INSERT INTO owners")
         || sql.starts_with("UPDATE turns SET recalled = (")
         || embeddings::WALKS.contains(&sql)
+        || users::WALKS.contains(&sql)
         || is_erasure(sql)
 }
 

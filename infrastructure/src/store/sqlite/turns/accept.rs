@@ -9,7 +9,7 @@ use tidemark_domain::ids::{Owner, SessionId, TurnId};
 use tidemark_domain::session::{MemoryMode, Session};
 use tidemark_domain::turn::{Turn, TurnStatus};
 
-use super::{read, replace, start, turn_columns};
+use super::{read, replace, start, tokens, turn_columns};
 use crate::store::sqlite::errors::store_error;
 use crate::store::sqlite::idempotency::{self, Earlier};
 use crate::store::sqlite::rows::{self, Row, json, micros, owned};
@@ -199,6 +199,7 @@ pub(super) async fn accept(
     let open = open(connection, owner, session.id).await?;
     admit(&accept, &open)?;
     admit_shared(connection, &accept).await?;
+    tokens::admit(connection, &accept).await?;
     if let Some(replaced) = accept.replaces {
         let branch = replace::branch(connection, owner, session.id, replaced)
             .await?

@@ -7,7 +7,7 @@ use tidemark_domain::session::Role;
 use tidemark_domain::turn::{Turn, TurnStatus, terminal_seq_after, terminal_seq_after_loss};
 
 use super::write::keyed;
-use super::{fenced, turn_columns};
+use super::{fenced, tokens, turn_columns};
 use crate::store::sqlite::errors::{corrupt, store_error};
 use crate::store::sqlite::recalled::kept_sql;
 use crate::store::sqlite::rows::{self, Row, json, micros};
@@ -79,7 +79,7 @@ pub(super) async fn close(
         .ok_or(TurnWriteError::Fenced)?;
     let turn = rows::turn(&row)?;
     messages::append_said(
-        connection,
+        &mut *connection,
         key.owner,
         key.session_id,
         key.turn_id,
@@ -88,12 +88,15 @@ pub(super) async fn close(
     )
     .await?;
     jobs::enqueue(
-        connection,
+        &mut *connection,
         key.owner,
         key.session_id,
         &close.jobs,
         close.now,
     )
     .await?;
+    if close.counts_tokens {
+        tokens::add(connection, key, &turn).await?;
+    }
     Ok(turn)
 }

@@ -5,7 +5,7 @@ use tidemark_application::ports::turns::{CommitTurn, Committed, TurnKey, TurnWri
 use tidemark_domain::turn::terminal_seq_after;
 
 use super::write::keyed;
-use super::{fenced, turn_columns};
+use super::{fenced, tokens, turn_columns};
 use crate::store::sqlite::errors::store_error;
 use crate::store::sqlite::recalled::kept_sql;
 use crate::store::sqlite::rows::{self, Row, json, micros, owned};
@@ -58,6 +58,9 @@ pub(super) async fn commit(
         commit.now,
     )
     .await?;
+    if commit.counts_tokens {
+        tokens::add(&mut *connection, key, &turn).await?;
+    }
     let waiting = owned(WAITING, key.owner)
         .bind(key.session_id.0)
         .fetch_one(connection)

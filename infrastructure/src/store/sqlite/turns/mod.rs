@@ -7,6 +7,7 @@ mod commit;
 mod read;
 mod replace;
 mod start;
+mod tokens;
 mod write;
 
 use std::time::Duration;
@@ -58,6 +59,7 @@ pub(super) fn all_statements() -> Vec<&'static str> {
         read::STATEMENTS,
         replace::STATEMENTS,
         start::STATEMENTS,
+        tokens::STATEMENTS,
         write::STATEMENTS,
     ]
     .concat()

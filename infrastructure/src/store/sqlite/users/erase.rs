@@ -19,10 +19,21 @@ statements! {
     TURNS = "DELETE FROM turns WHERE tenant_id = ?1 AND owner_id = ?2 RETURNING id";
     /// Keys that are good for this user alone name the user.
     KEYS = "DELETE FROM api_keys WHERE tenant_id = ?1 AND user_name = (SELECT user_name FROM owners WHERE tenant_id = ?1 AND owner_id = ?2)";
+    /// What was used stays in the sums of the tenant, and of those of its keys that stay, as nobody's.
+    KEEP_TOKENS =
+        "INSERT INTO token_days (tenant_id, owner_id, day, key_id, tokens) \
+         SELECT d.tenant_id, 0, d.day, coalesce(k.id, zeroblob(16)), sum(d.tokens) \
+         FROM token_days d LEFT JOIN api_keys k ON k.tenant_id = d.tenant_id AND k.id = d.key_id \
+         WHERE d.tenant_id = ?1 AND d.owner_id = ?2 GROUP BY d.tenant_id, d.day, coalesce(k.id, zeroblob(16)) \
+         ON CONFLICT (tenant_id, owner_id, day, key_id) DO UPDATE SET tokens = tokens + excluded.tokens";
     KEEP_RECEIPT = "INSERT INTO erasures (tenant_id, owner_id, id, erased_at, removed) VALUES (?1, ?2, ?3, ?4, ?5)";
     UNFINISHED = "SELECT count(*) AS erasures FROM erasures WHERE rewritten = 0";
     MARK_FINISHED = "UPDATE erasures SET rewritten = 1 WHERE rewritten = 0";
 }
+
+/// What may cost as much as an owner has: what is erased with it.
+#[cfg(test)]
+pub(in crate::store::sqlite) const WALKS: &[&str] = &[KEEP_TOKENS];
 
 /// Tables with their deletions.
 macro_rules! deletions {
@@ -48,6 +59,7 @@ pub(in crate::store::sqlite) const DELETIONS: &[(&str, &str)] = deletions![
     "change_items",
     "changes",
     "idempotency",
+    "token_days",
     "sessions",
     "owners"
 ];
@@ -72,6 +84,10 @@ pub(super) async fn erase(
         .map(|row| Ok(TurnId(Row::of("turns", row).get("id")?)))
         .collect::<StoreResult<_>>()?;
     let keys = owned(KEYS, owner)
+        .execute(&mut *connection)
+        .await
+        .map_err(store_error)?;
+    owned(KEEP_TOKENS, owner)
         .execute(&mut *connection)
         .await
         .map_err(store_error)?;

@@ -15,7 +15,7 @@ use super::rows::{self, Row};
 use super::statements::statements;
 
 #[cfg(test)]
-pub(super) use erase::{DELETIONS, KEPT};
+pub(super) use erase::{DELETIONS, KEPT, WALKS};
 pub(super) use erase::{is_unfinished, mark_finished};
 
 statements! {
