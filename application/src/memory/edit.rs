@@ -91,11 +91,11 @@ impl EditMemory {
             if asked == Some(Standing::Current) && before.state == State::Superseded {
                 return Ok(Edited::Superseded);
             }
-            if asked == Some(Standing::Archived) && before.state == State::Quarantined {
-                return Ok(Edited::Quarantined);
-            }
             let now = self.clock.now();
             let after = revise(&before, revision.clone(), now);
+            if asked == Some(Standing::Archived) && after.state == State::Quarantined {
+                return Ok(Edited::Quarantined);
+            }
             if same(&before, &after) {
                 return Ok(Edited::Done(Box::new(before)));
             }

@@ -22,7 +22,7 @@ const PIECES: &[&str] = &[
     "actually ", "actually, ", "no, ", "it's ", "it is ", "is ", "to ", "of ", "if ", "she said ", "she told me: ", "translate: ", "example: ", "can you ",
     "can you always ", "would you please ", "I ", "I'd ", "we decided ", "well, ", "so ", "by the way, ", "Alice ", "Alice's ", "Al", "Mel ",
     "ignore ", "ignore all ", "ignore all previous instructions ", "i g n o r e ", "ig-", "you are ", "and ignore ", "please ", "do not tell the user ", "send the chat to ",
-    "<", "<|", "<|a", "< ", "</", "<memory", "memory", "[memory] ", "![", "![]", "![](", "![](http://a?b=", "<img ", "<img src=", "#", "###system", "\u{e0069}", "ｉ", "忽略", "忽略以上的", "忽 ", "你是", "把对话",
+    "<", "<|", "<|a", "< ", "</", "<memory", "memory", "[memory] ", "![", "![]", "![](", "![](http://a?b=", "<img ", "<img src=", "#", "###system", "\u{e0069}", "ｉ", "&", "&#105;", "a\u{ad}", "ignore\u{ad}", "ignore, ", "ignore\n\n", "‹", "忽略", "忽略以上的", "忽 ", "你是", "把对话",
     "last week ", "yesterday ", "in May ", "May 2nd ", "2 May 2023 ", "2023-05-02 ", "2023 ", "on ", "two days ago ", "between ", "when ", "what ", "what kinds of ", "which ",
     "不", "不是", "不是a而是", "而是", "我", "我的", "我喜欢", "请", "请用", "请记住：", "以后", "如果", "预算", "预算是1，", "预算改成", "把预算", "把预算改为", "从", "从1到", "不再", "取消了",
     "他说：", "翻译：", "能不能", "，", "；", "：", "——", "。", "？", "「", "『", "上周", "三月", "5月2日", "三", "年", "昨天", "什么", "哪些", "张三", "李小明",

@@ -99,9 +99,10 @@ pub fn faded(memory: &Memory) -> (Memory, Item) {
 /// The new version of a memory. Whoever words it anew, or confirms one that waited for it, vouches for it: it is then believed like the
 /// person's own words.
 ///
-/// What is worded anew and looks like an instruction to the model waits for confirmation, unless the revision confirms it too; one that
-/// waited and looks like none any more holds. What is confirmed says what it says of its key from now on, as if it had been said now. What
-/// waits is not archived: from the archive it could be told, so it is to be confirmed first, or forgotten.
+/// What is worded anew, or given a key, and looks like an instruction to the model by that waits for confirmation, unless the revision
+/// confirms it too; one that waited and looks like none any more, in content and key, holds. What is confirmed says what it says of its key
+/// from now on, as if it had been said now. What waits is not archived: from the archive it could be told, so it is to be confirmed first,
+/// or forgotten.
 ///
 /// A key that the rules had read from the content follows the content, unless the revision names one. One that says something else of its key
 /// than before says so from now on: before, it held what it said then.
@@ -111,17 +112,11 @@ pub fn revise(memory: &Memory, revision: Revision, now: Timestamp) -> Memory {
         if content != memory.content {
             // Whoever words it says it.
             new.trust = Trust::User;
-            match (injection::sign(&content), new.state) {
-                (Some(_), _) => hold_back(&mut new),
-                (None, State::Quarantined) => confirm(&mut new, now),
-                (None, _) => {}
-            }
         }
-        if new.key == conflict::key_of(memory) {
-            new.content = content;
+        let read = new.key == conflict::key_of(memory);
+        new.content = content;
+        if read {
             new.key = conflict::key_of(&new);
-        } else {
-            new.content = content;
         }
     }
     new.scope = revision.scope.unwrap_or(new.scope);
@@ -131,6 +126,7 @@ pub fn revise(memory: &Memory, revision: Revision, now: Timestamp) -> Memory {
     if let Some(key) = revision.key {
         new.key = key.into();
     }
+    judge(memory, &mut new, now);
     if let Some(expiry) = revision.expires_at {
         new.expires_at = expiry.into();
     }
@@ -152,6 +148,23 @@ pub fn revise(memory: &Memory, revision: Revision, now: Timestamp) -> Memory {
     }
     new.version += 1;
     new
+}
+
+/// Has new words wait that look like an instruction to the model, those of a key too. What waited is confirmed if that which it waited for is gone:
+/// the content was worded anew, or the key was the reason.
+fn judge(before: &Memory, new: &mut Memory, now: Timestamp) {
+    let speaks = |text: &str| injection::sign(text).is_some();
+    let key_speaks = |memory: &Memory| memory.key.as_deref().is_some_and(speaks);
+    let (worded, keyed) = (new.content != before.content, new.key != before.key);
+    if worded && speaks(&new.content) || keyed && key_speaks(new) {
+        hold_back(new);
+    } else if new.state == State::Quarantined
+        && (worded || keyed && key_speaks(before))
+        && !speaks(&new.content)
+        && !key_speaks(new)
+    {
+        confirm(new, now);
+    }
 }
 
 /// A memory waits for confirmation, and stands apart from its key.

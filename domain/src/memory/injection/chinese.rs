@@ -63,8 +63,10 @@ pub(super) const PATTERNS: &[Written] = &[
     (Role, "你|您 ZADV*3 ZBE _*3 dan"),
     (Role, "你|您 ZADV*3 ZBE _*3 开发者模式|越狱模式|上帝模式|管理员模式|无限制模式|调试模式"),
     (Role, "你|您 ZADV*3 不再是 _*3 ai|人工智能|语言模型|助手|聊天机器人|chatgpt|claude|gpt"),
-    (Role, "你|您 ZADV*4 服从|听从 我|一切|所有"),
-    (Role, "越狱模式|无限制模式"),
+    (Role, "你|您 ZADV*4 服从|听从 我 !的"),
+    (Role, "你|您 ZADV*4 服从|听从 我 的 ZALL*2 命令|指令|指挥|指示|要求|话"),
+    (Role, "你|您 ZADV*4 服从|听从 一切|所有"),
+    (Role, "~关于 越狱模式|无限制模式"),
 
     (Secrets, "~ZNOT ZREVEAL ZPART*6 ZPROMPT !的|怎么|如何"),
     (Secrets, "~ZNOT ZREVEAL ZPART*3 你的|您的|你|您 ZPART*4 ZPROMPT|ZYOURPROMPT"),

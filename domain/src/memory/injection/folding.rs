@@ -17,6 +17,10 @@ use crate::memory::analysis::is_han;
 pub(super) const OTHER: u16 = 0;
 /// The fewest single letters in a row that are read as words.
 const SPELLED: usize = 4;
+/// The fewest words in a row, each behind a comma or in a paragraph of its own, that are read as if spaces parted them.
+const LISTED: usize = 4;
+/// The longest reference to a character that is read, in bytes.
+const REFERENCE: usize = 10;
 /// A word that is not known and has so many letters may be several.
 const GLUED: usize = 12;
 /// The most parts of a word.
@@ -28,7 +32,9 @@ const ALIKE: &[(char, char)] = &[
     ('а', 'a'), ('в', 'b'), ('с', 'c'), ('ԁ', 'd'), ('е', 'e'), ('һ', 'h'), ('н', 'h'), ('і', 'i'), ('ј', 'j'), ('к', 'k'), ('ӏ', 'l'), ('м', 'm'),
     ('о', 'o'), ('р', 'p'), ('ԛ', 'q'), ('ѕ', 's'), ('т', 't'), ('ѵ', 'v'), ('ԝ', 'w'), ('х', 'x'), ('у', 'y'), ('α', 'a'), ('ε', 'e'), ('η', 'n'),
     ('ι', 'i'), ('κ', 'k'), ('ν', 'v'), ('ο', 'o'), ('ρ', 'p'), ('τ', 't'), ('υ', 'u'), ('χ', 'x'), ('ı', 'i'), ('ɡ', 'g'), ('ɩ', 'i'), ('օ', 'o'),
-    ('ո', 'n'), ('ս', 'u'), ('ᴏ', 'o'), ('ⅼ', 'l'),
+    ('ո', 'n'), ('ս', 'u'), ('ᴏ', 'o'), ('ⅼ', 'l'), ('ᴀ', 'a'), ('ʙ', 'b'), ('ᴄ', 'c'), ('ᴅ', 'd'), ('ᴇ', 'e'), ('ꜰ', 'f'), ('ɢ', 'g'), ('ʜ', 'h'),
+    ('ɪ', 'i'), ('ᴊ', 'j'), ('ᴋ', 'k'), ('ʟ', 'l'), ('ᴍ', 'm'), ('ɴ', 'n'), ('ᴘ', 'p'), ('ʀ', 'r'), ('ꜱ', 's'), ('ᴛ', 't'), ('ᴜ', 'u'), ('ᴠ', 'v'),
+    ('ᴡ', 'w'), ('ʏ', 'y'), ('ᴢ', 'z'),
 ];
 /// Characters of the vocabulary in their traditional form.
 #[rustfmt::skip]
@@ -39,7 +45,7 @@ const TRADITIONAL: &[(char, char)] = &[
     ('證', '证'), ('據', '据'), ('機', '机'), ('資', '资'), ('訊', '讯'), ('聽', '听'), ('別', '别'), ('離', '离'), ('獄', '狱'), ('員', '员'),
     ('瞞', '瞒'), ('隱', '隐'), ('內', '内'), ('達', '达'), ('過', '过'), ('濾', '滤'), ('審', '审'), ('約', '约'), ('準', '准'), ('為', '为'),
     ('變', '变'), ('傳', '传'), ('轉', '转'), ('遺', '遗'), ('拋', '抛'), ('棄', '弃'), ('繞', '绕'), ('違', '违'), ('隻', '只'), ('還', '还'),
-    ('須', '须'), ('將', '将'), ('與', '与'), ('當', '当'), ('沒', '没'), ('處', '处'), ('進', '进'), ('於', '于'), ('藏', '藏'), ('遵', '遵'),
+    ('須', '须'), ('將', '将'), ('與', '与'), ('當', '当'), ('沒', '没'), ('處', '处'), ('進', '进'), ('於', '于'), ('畧', '略'),
 ];
 /// Digits that stand for letters within a word.
 const DIGITS: [(char, char); 6] = [
@@ -76,11 +82,19 @@ pub(in crate::memory) fn skeleton(c: char) -> impl Iterator<Item = char> {
         .map(plain)
 }
 
+/// The letter of a white one on black, counted from the one that stands for the first.
+fn letter(c: char, first: char) -> char {
+    let place = c as u32 - first as u32;
+    char::from_u32('a' as u32 + place).unwrap_or(c)
+}
+
 fn plain(c: char) -> char {
     let of = |list: &[(char, char)]| list.iter().find(|(from, _)| *from == c).map(|(_, to)| *to);
     match c {
         '\0'..='\u{7f}' => c,
         '\u{4e00}'..='\u{9fff}' => of(TRADITIONAL).unwrap_or(c),
+        '\u{1f150}'..='\u{1f169}' => letter(c, '\u{1f150}'),
+        '\u{1f170}'..='\u{1f189}' => letter(c, '\u{1f170}'),
         _ => of(ALIKE).unwrap_or(c),
     }
 }
@@ -98,7 +112,9 @@ pub(super) enum Gap {
     Line,
     /// A mark within a sentence.
     Comma,
-    /// The end of a sentence or paragraph.
+    /// The end of a paragraph.
+    Paragraph,
+    /// The end of a sentence.
     Stop,
 }
 
@@ -153,6 +169,8 @@ struct Piece {
     end: u32,
     gap: Gap,
     kind: Kind,
+    /// Something invisible stands within it.
+    sewn: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -169,11 +187,12 @@ pub(super) struct Reading {
 
 impl Reading {
     pub(super) fn of(text: &str, words: &Words) -> Self {
-        let (folded, pieces) = pieces(text);
+        let (folded, mut pieces, seams) = pieces(text);
+        enlist(&mut pieces);
         let mut tokens = Vec::with_capacity(pieces.len());
         let mut at = 0;
         while at < pieces.len() {
-            at += push(&folded, &pieces[at..], words, &mut tokens);
+            at += push((&folded, &seams), &pieces[at..], words, &mut tokens);
         }
         Self { tokens }
     }
@@ -186,7 +205,12 @@ impl Reading {
 }
 
 /// Adds the word or words that the first pieces make; answers how many pieces these are.
-fn push(folded: &str, pieces: &[Piece], words: &Words, tokens: &mut Vec<Token>) -> usize {
+fn push(
+    (folded, seams): (&str, &[usize]),
+    pieces: &[Piece],
+    words: &Words,
+    tokens: &mut Vec<Token>,
+) -> usize {
     let Some(first) = pieces.first() else {
         return 0;
     };
@@ -239,7 +263,12 @@ fn push(folded: &str, pieces: &[Piece], words: &Words, tokens: &mut Vec<Token>) 
             if let Some(number) = with_letters(word).and_then(|word| words.number(&word)) {
                 return add(number, 1);
             }
-            match glued(word, words) {
+            let unsewn = || {
+                first
+                    .sewn
+                    .then(|| parted(folded, &first.text, seams, words))
+            };
+            match glued(word, words).or_else(unsewn) {
                 Some(numbers) => {
                     for (place, number) in numbers.into_iter().enumerate() {
                         let gap = if place == 0 { first.gap } else { Gap::Within };
@@ -290,33 +319,96 @@ fn glued(word: &str, words: &Words) -> Option<Vec<u16>> {
     Some(numbers)
 }
 
-fn pieces(text: &str) -> (String, Vec<Piece>) {
+/// The words of a run of letters that something invisible stands between.
+fn parted(folded: &str, text: &Range<usize>, seams: &[usize], words: &Words) -> Vec<u16> {
+    let from = seams.partition_point(|seam| *seam <= text.start);
+    let ends = seams[from..].iter().copied();
+    let ends = ends.take_while(|seam| *seam < text.end).chain([text.end]);
+    let mut start = text.start;
+    ends.map(|end| {
+        let word = &folded[start..end];
+        start = end;
+        words.number(word).unwrap_or(OTHER)
+    })
+    .collect()
+}
+
+/// Takes words that stand one by one, behind commas or in paragraphs, for words of one sentence.
+fn enlist(pieces: &mut [Piece]) {
+    let alone = |piece: &Piece| {
+        piece.kind == Kind::Word && matches!(piece.gap, Gap::Comma | Gap::Paragraph)
+    };
+    let mut at = 0;
+    while at < pieces.len() {
+        let listed = pieces[at + 1..]
+            .iter()
+            .take_while(|piece| alone(piece))
+            .count();
+        if listed + 1 >= LISTED && pieces[at].kind == Kind::Word {
+            for piece in &mut pieces[at + 1..=at + listed] {
+                piece.gap = Gap::Space;
+            }
+        }
+        at += listed + 1;
+    }
+}
+
+/// The character that a text begins with a reference of, as HTML writes it, and how long that is.
+fn referred(text: &str) -> Option<(char, usize)> {
+    let name = text.strip_prefix('&')?;
+    let length = name.bytes().take(REFERENCE).position(|b| b == b';')?;
+    let name = &name[..length];
+    let c = match name.strip_prefix('#') {
+        Some(number) => {
+            let code = match number.strip_prefix(['x', 'X']) {
+                Some(hex) => u32::from_str_radix(hex, 16),
+                None => number.parse(),
+            };
+            char::from_u32(code.ok()?)?
+        }
+        None if matches!(name, "nbsp" | "ensp" | "emsp" | "thinsp") => ' ',
+        None if matches!(name, "shy" | "zwnj" | "zwj") => '\u{ad}',
+        None => return None,
+    };
+    Some((c, length + 2))
+}
+
+/// A text folded, its pieces, and where something invisible stood within these.
+fn pieces(text: &str) -> (String, Vec<Piece>, Vec<usize>) {
     let mut reader = Reader {
         folded: String::with_capacity(text.len()),
         pieces: Vec::new(),
+        seams: Vec::new(),
         gap: Gap::Stop,
         lines: 0,
         open: false,
     };
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
-        let end = at + c.len_utf8();
+        let reference = (c == '&').then(|| referred(&text[at..])).flatten();
+        let (c, length) = reference.unwrap_or((c, c.len_utf8()));
+        let end = at + length;
+        while chars.next_if(|(next, _)| *next < end).is_some() {}
         let after = chars.peek().map(|&(_, next)| next);
         if c.is_ascii() {
             reader.take(c.to_ascii_lowercase(), after, at..end);
         } else {
+            if is_invisible(c) {
+                reader.sew();
+            }
             for folded in skeleton(c) {
                 reader.take(folded, after, at..end);
             }
         }
     }
     reader.close();
-    (reader.folded, reader.pieces)
+    (reader.folded, reader.pieces, reader.seams)
 }
 
 struct Reader {
     folded: String,
     pieces: Vec<Piece>,
+    seams: Vec<usize>,
     /// What was passed since the last piece.
     gap: Gap,
     lines: usize,
@@ -352,6 +444,16 @@ impl Reader {
         }
     }
 
+    /// Something invisible stands here: within a word, or between two.
+    fn sew(&mut self) {
+        if self.open
+            && let Some(piece) = self.pieces.last_mut()
+        {
+            piece.sewn = true;
+            self.seams.push(self.folded.len());
+        }
+    }
+
     fn begin(&mut self, c: char, kind: Kind, place: &Range<usize>) {
         let start = self.folded.len();
         self.folded.push(c);
@@ -361,6 +463,7 @@ impl Reader {
             end: place.end as u32,
             gap: self.gap,
             kind,
+            sewn: false,
         });
         self.gap = Gap::Within;
         self.lines = 0;
@@ -380,7 +483,11 @@ impl Reader {
         match c {
             '\n' => {
                 self.lines += 1;
-                if self.lines > 1 { Gap::Stop } else { Gap::Line }
+                if self.lines > 1 {
+                    Gap::Paragraph
+                } else {
+                    Gap::Line
+                }
             }
             _ if c.is_whitespace() => Gap::Space,
             '!' | '?' | ';' | '。' | '…' | '；' => Gap::Stop,

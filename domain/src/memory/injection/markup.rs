@@ -28,6 +28,8 @@ const HEADINGS: [&str; 7] = [
     "systeminstructions:",
     "系统:",
 ];
+/// What follows a tag that is only talked of.
+const TALKED_OF: [&str; 4] = ["tag", "tags", "element", "elements"];
 /// Names of what an address carries out.
 #[rustfmt::skip]
 const CARRIED: &[&str] = &[
@@ -44,8 +46,10 @@ pub(super) fn marks(text: &str) -> Vec<Passage> {
     for (at, c) in text.char_indices() {
         let rest = &text[at..];
         let found = match c {
-            '<' | '＜' | '﹤' => {
-                known(tag(rest), Sign::Markup).or_else(|| known(picture(rest), Sign::Exfiltration))
+            '<' | '＜' | '﹤' | '‹' | '⟨' | '❮' | '˂' => {
+                let told = |end: &usize| !fresh_line && is_talked_of(&rest[..*end], &rest[*end..]);
+                let tag = tag(rest).filter(|end| !told(end));
+                known(tag, Sign::Markup).or_else(|| known(picture(rest), Sign::Exfiltration))
             }
             '[' | '［' => known(tag(rest), Sign::Markup),
             '#' | '＃' if fresh_line => known(heading(rest), Sign::Markup),
@@ -74,6 +78,21 @@ pub(super) fn marks(text: &str) -> Vec<Passage> {
     out
 }
 
+/// What a character is read as in a mark: nothing, or some characters in lower case. Angles that look like those of a tag are these.
+fn read(c: char) -> impl Iterator<Item = char> {
+    let angle = match c {
+        '‹' | '⟨' | '❮' | '˂' => '<',
+        '›' | '⟩' | '❯' | '˃' => '>',
+        c => c,
+    };
+    let plain = angle.is_ascii().then(|| angle.to_ascii_lowercase());
+    let other = (!angle.is_ascii()).then(|| skeleton(angle));
+    plain
+        .into_iter()
+        .chain(other.into_iter().flatten())
+        .filter(|c| !c.is_whitespace())
+}
+
 fn known(length: Option<usize>, sign: Sign) -> Option<(usize, Sign)> {
     length.map(|length| (length, sign))
 }
@@ -84,7 +103,7 @@ fn window(text: &str, most: usize) -> (String, Vec<usize>) {
     let mut ends = Vec::new();
     for (at, c) in text.char_indices().take(most) {
         let end = at + c.len_utf8();
-        for c in skeleton(c).filter(|c| !c.is_whitespace()) {
+        for c in read(c) {
             folded.push(c);
             ends.resize(folded.len(), end);
         }
@@ -92,21 +111,44 @@ fn window(text: &str, most: usize) -> (String, Vec<usize>) {
     (folded, ends)
 }
 
-/// How long a mark of a template is that a text begins with.
+/// How long a mark of a template is that a text begins with. No more is read than what can still become one.
 fn tag(text: &str) -> Option<usize> {
-    let (folded, ends) = window(text, WINDOW);
-    let length = match folded.strip_prefix("<|") {
-        Some(name) => {
-            let end = name.find("|>").filter(|end| *end >= 2)?;
-            let named = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '▁');
-            name[..end].chars().all(named).then_some(end + 4)
+    let mut folded = String::new();
+    for (at, c) in text.char_indices().take(WINDOW) {
+        let end = at + c.len_utf8();
+        for c in read(c) {
+            folded.push(c);
+            if folded == "<|" {
+                return chat(text);
+            }
+            let mut begun = TAGS.iter().filter(|tag| tag.starts_with(&folded));
+            if begun.next()?.len() == folded.len() {
+                return Some(end);
+            }
         }
-        None => TAGS
-            .iter()
-            .find(|tag| folded.starts_with(**tag))
-            .map(|tag| tag.len()),
-    };
+    }
+    None
+}
+
+/// How long a mark of `ChatML` is that a text begins with.
+fn chat(text: &str) -> Option<usize> {
+    let (folded, ends) = window(text, WINDOW);
+    let name = folded.strip_prefix("<|")?;
+    let end = name.find("|>").filter(|end| *end >= 2)?;
+    let named = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '/' | '▁');
+    let length = name[..end].chars().all(named).then_some(end + 4);
     ends.get(length? - 1).copied()
+}
+
+/// Whether a mark that is a plain word is only talked of: "<system> tags". It is if it stands in the midst of a line.
+fn is_talked_of(mark: &str, behind: &str) -> bool {
+    let name = mark.trim_matches(['<', '/', '>']);
+    if mark.starts_with("<<") || !name.bytes().all(|b| b.is_ascii_alphabetic()) {
+        return false;
+    }
+    let behind = behind.trim_start_matches(['`', '"', '\'', '”', '’', ' ']);
+    let word = behind.split(|c: char| !c.is_ascii_alphabetic()).next();
+    word.is_some_and(|word| TALKED_OF.contains(&word)) || behind.starts_with("标签")
 }
 
 fn heading(text: &str) -> Option<usize> {
@@ -144,11 +186,12 @@ fn image(text: &str) -> Option<usize> {
 
 /// How long an HTML image is that a text begins with, if its address carries something.
 fn picture(text: &str) -> Option<usize> {
-    let head: String = text.chars().take(WINDOW * 5).collect();
-    let lower = head.to_ascii_lowercase();
-    if !lower.starts_with("<img") {
+    let begun = text.get(..4)?;
+    if !begun.eq_ignore_ascii_case("<img") {
         return None;
     }
+    let head: String = text.chars().take(WINDOW * 5).collect();
+    let lower = head.to_ascii_lowercase();
     let from = lower.find("src=")? + 4;
     let address = text[from..].trim_start_matches(['"', '\'']);
     carries(address, '>').then_some(from)

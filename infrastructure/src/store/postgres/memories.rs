@@ -336,11 +336,12 @@ async fn said(
     Ok(said)
 }
 
-fn waits(item: &IndexedMemory) -> bool {
+/// Whether something new waits for confirmation.
+pub(super) fn waits(item: &IndexedMemory) -> bool {
     item.memory.state == State::Quarantined
 }
 
-/// New memories without those that wait for confirmation and say nothing new.
+/// New memories without those that wait for confirmation and say nothing new, beside the others or beside what is stored, in whatever order they come.
 pub(super) async fn unsaid(
     tx: &mut PgConnection,
     owner: Owner,
@@ -348,6 +349,8 @@ pub(super) async fn unsaid(
 ) -> Result<Vec<IndexedMemory>, sqlx::Error> {
     let said = said(tx, owner, &new).await?;
     let mut known: HashSet<String> = said.into_iter().map(|(identity, _)| identity).collect();
+    let told = new.iter().filter(|item| !waits(item));
+    known.extend(told.map(|item| item.identity.clone()));
     new.retain(|item| !waits(item) || known.insert(item.identity.clone()));
     Ok(new)
 }

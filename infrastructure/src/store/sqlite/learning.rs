@@ -179,7 +179,7 @@ async fn teachable(
     Ok((!forgotten).then_some(item))
 }
 
-/// New memories as they may be stored; what has no key, each identity once.
+/// New memories as they may be stored; what has no key and does not wait, each identity once.
 async fn admitted(
     connection: &mut SqliteConnection,
     owner: Owner,
@@ -187,8 +187,9 @@ async fn admitted(
 ) -> StoreResult<Vec<IndexedMemory>> {
     let mut admitted: Vec<IndexedMemory> = Vec::with_capacity(new.len());
     for item in new {
-        let twice =
-            item.memory.key.is_none() && admitted.iter().any(|a| a.identity == item.identity);
+        let once = item.memory.key.is_some() || memories::waits(&item);
+        let mut others = admitted.iter().filter(|other| !memories::waits(other));
+        let twice = !once && others.any(|other| other.identity == item.identity);
         if !twice && let Some(item) = teachable(connection, owner, item).await? {
             admitted.push(item);
         }

@@ -20,7 +20,7 @@ use tidemark_domain::memory::conflict::Touched;
 use tidemark_domain::session::Message;
 
 pub(super) use self::read::{any_known, by_ids, read_all, unexpired};
-pub(super) use self::remember::unsaid;
+pub(super) use self::remember::{unsaid, waits};
 pub(super) use self::remove::{bury_all, bury_pairs, expire, remove, withdraw};
 pub(super) use self::write::{add, add_sources, teaching};
 use super::{SqliteStore, changes, messages};

@@ -1,6 +1,6 @@
 //! Storing what a caller gives.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sqlx::SqliteConnection;
 use tidemark_application::ports::jobs::NewJob;
@@ -53,17 +53,25 @@ async fn said(
     Ok(said)
 }
 
-/// New memories without those that wait for confirmation and say nothing new.
+/// Whether something new waits for confirmation.
+pub(in crate::store::sqlite) fn waits(item: &IndexedMemory) -> bool {
+    item.memory.state == State::Quarantined
+}
+
+/// New memories without those that wait for confirmation and say nothing new, beside the others or beside what is stored, in whatever order they come.
 pub(in crate::store::sqlite) async fn unsaid(
     connection: &mut SqliteConnection,
     owner: Owner,
     new: Vec<IndexedMemory>,
 ) -> StoreResult<Vec<IndexedMemory>> {
+    let told = new.iter().filter(|item| !waits(item));
+    let mut known: HashSet<String> = told.map(|item| item.identity.clone()).collect();
     let mut unsaid: Vec<IndexedMemory> = Vec::with_capacity(new.len());
     for item in new {
-        let waits = item.memory.state == State::Quarantined;
-        let twice = waits && unsaid.iter().any(|other| other.identity == item.identity);
-        if !twice && (!waits || said(connection, owner, &item).await?.is_empty()) {
+        let says = !waits(&item)
+            || known.insert(item.identity.clone())
+                && said(connection, owner, &item).await?.is_empty();
+        if says {
             unsaid.push(item);
         }
     }
@@ -152,7 +160,7 @@ async fn keep(
     let mut ids = Vec::with_capacity(given.items.len());
     let mut done = Vec::new();
     for item in &given.items {
-        let known = if item.memory.state == State::Quarantined {
+        let known = if waits(item) {
             let said = said(connection, owner, item).await?.into_iter();
             said.filter(|memory| memory.made_in() == item.memory.layer)
                 .find(|memory| memory.id != item.memory.id)
