@@ -11,4 +11,4 @@ ALTER TABLE pass_secrets ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON pass_secrets TO tidemark_app
     USING (tenant_id = (SELECT tidemark_tenant()))
     WITH CHECK (tenant_id = (SELECT tidemark_tenant()));
-GRANT SELECT, INSERT, UPDATE, DELETE ON pass_secrets TO tidemark_app;
+GRANT SELECT, INSERT ON pass_secrets TO tidemark_app;

@@ -103,7 +103,7 @@ impl IdentityProvider for JwksProvider {
         }
         Ok(Token {
             expires_at: time(claims.get("exp"))?.ok_or(Unverified::Expiry)?,
-            not_before: time(claims.get("nbf"))?,
+            not_before: time(claims.get("nbf")).map_err(|_| Unverified::Malformed)?,
             claims,
         })
     }

@@ -265,7 +265,7 @@ async fn a_token_is_of_the_issuer_for_the_audience_and_says_when_it_ends() {
             Unverified::Expiry,
         ),
         (with(claims(), "exp", json!(1e300)), Unverified::Expiry),
-        (with(claims(), "nbf", json!("soon")), Unverified::Expiry),
+        (with(claims(), "nbf", json!("soon")), Unverified::Malformed),
     ] {
         let verified = client.verify(&signer.token("ES256", &claims)).await;
         assert_eq!(verified, Err(refused), "{claims}");

@@ -11,7 +11,7 @@ use tidemark_tests::each_store;
 use tidemark_tests::keys::{client_of, keyed};
 use tidemark_tests::model::Model;
 use tidemark_tests::paths::{chat_stream, events_of, is_event, turns_of};
-use tidemark_tests::server::Setup;
+use tidemark_tests::server::{Server, Setup};
 use tidemark_tests::wait::until;
 
 each_store!(
@@ -140,6 +140,10 @@ async fn keys_and_tenants_have_limits_of_their_own(store: Store) {
     answer.expect(200);
     refused(&use_up(&second, 1).await, "tenant");
     refused(&use_up(&other, 4).await, "key");
+    // What may be a turn that is there is looked for, but nobody is made for it.
+    let path = chat_stream("New", None, Some("r-9"));
+    refused(&first.as_user("invented").get(&path).await, "key");
+    expect_no_user(store, &server, "acme", "invented").await;
     // A key that is none is told so, however often.
     let nobody = server.client().with_key("tmk_x");
     for _ in 0..10 {
@@ -147,6 +151,20 @@ async fn keys_and_tenants_have_limits_of_their_own(store: Store) {
         answer.expect_problem(401);
         assert_eq!(answer.header("ratelimit"), "");
     }
+}
+
+/// A name is there once: it could not be made if it were there.
+async fn expect_no_user(store: Store, server: &Server, tenant: &str, user: &str) {
+    let statement = match store {
+        Store::Sqlite => format!(
+            "INSERT INTO owners (tenant_id, owner_id, user_name, created_at) \
+             SELECT tenant_id, 1000000, '{user}', 0 FROM tenants WHERE name = '{tenant}'"
+        ),
+        _ => format!(
+            "INSERT INTO owners (tenant_id, name) SELECT tenant_id, '{user}' FROM tenants WHERE name = '{tenant}'"
+        ),
+    };
+    store.execute(server.store_url(), &statement).await;
 }
 
 async fn a_turn_that_is_there_is_followed_and_stopped_whatever_was_asked_before(store: Store) {

@@ -3,12 +3,14 @@
 //! A future that is dropped while it begins a transaction leaves the pooled connection inside it. So every operation runs in a task of its
 //! own, which a caller that goes away does not end.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use sqlx::{AssertSqlSafe, PgConnection, PgPool, Postgres, Transaction};
 use tidemark_application::ports::store::StoreError;
 use tidemark_domain::ids::TenantId;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
@@ -16,6 +18,9 @@ use tracing::Instrument;
 /// How often an operation is tried that PostgreSQL ends for the sake of another one (deadlock, serialization).
 const ATTEMPTS: u32 = 5;
 const RETRY_PAUSE: Duration = Duration::from_millis(5);
+
+/// Of so many connections one at most waits for what others of its tenant hold. Ours.
+const OF_A_TENANT: u32 = 4;
 
 /// Why an operation rolls back.
 #[derive(Debug)]
@@ -56,11 +61,15 @@ pub(super) struct Database {
     pool: PgPool,
     tasks: TaskTracker,
     closing: CancellationToken,
+    /// Those of a tenant who may wait for each other with a connection in hand, so that the other tenants have the rest.
+    of_a_tenant: Arc<Semaphore>,
 }
 
 impl Database {
     pub(super) fn new(pool: PgPool) -> Self {
+        let of_a_tenant = (pool.options().get_max_connections() / OF_A_TENANT).max(1);
         Self {
+            of_a_tenant: Arc::new(Semaphore::new(of_a_tenant as usize)),
             pool,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -72,6 +81,12 @@ impl Database {
         self.tasks.close();
         self.tasks.wait().await;
         self.pool.close().await;
+    }
+
+    /// Waits, without a connection, until not too many others do what may wait for a lock of a whole tenant.
+    pub(super) async fn of_a_tenant(&self) -> Option<tokio::sync::OwnedSemaphorePermit> {
+        // It is never closed.
+        Arc::clone(&self.of_a_tenant).acquire_owned().await.ok()
     }
 
     /// Ends when the database is about to be closed.

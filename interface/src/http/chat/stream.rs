@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use tidemark_application::chat::accept::{Inbound, InboundError};
 use tidemark_application::ports::store::Idempotency;
 use tidemark_application::ports::turns::AcceptError;
-use tidemark_domain::ids::SessionId;
+use tidemark_domain::ids::{Owner, SessionId};
 use tidemark_domain::turn::TurnOptions;
 use utoipa::IntoParams;
 use uuid::Uuid;
@@ -97,7 +97,16 @@ pub async fn chat_stream(
     let refusal = parts.extensions.remove::<OnlyKnown>();
     let key = Identity::of(&parts)?.key_id();
     let params = crate::extract::Params::<ChatStreamParams>::of(&parts)?.0;
-    let caller = Caller::from_request_parts(&mut parts, &app).await?;
+    let owner = if let Some(OnlyKnown(problem)) = &refusal {
+        let owner = Reader::from_request_parts(&mut parts, &app).await?.owner;
+        // Whoever is not known has no turn, and is not made for a request that is refused.
+        if owner == Owner::nobody(owner.tenant) {
+            return Err(problem.clone());
+        }
+        owner
+    } else {
+        Caller::from_request_parts(&mut parts, &app).await?.owner
+    };
     let query = params.query;
     let idempotency = params.request_id.map(|key| Idempotency {
         key,
@@ -105,7 +114,7 @@ pub async fn chat_stream(
         body_hash: Sha256::digest(query.as_bytes()).into(),
     });
     let inbound = Inbound {
-        owner: caller.owner,
+        owner,
         key,
         session: params.session_id.map(SessionId),
         channel: "web".to_owned(),
@@ -130,7 +139,7 @@ pub async fn chat_stream(
             (error, _) => error.into(),
         })?;
     let reasoning = params.reasoning.unwrap_or(false);
-    sse::stream_accepted(&app, caller.owner, accepted.turn, "request_id", reasoning)
+    sse::stream_accepted(&app, owner, accepted.turn, "request_id", reasoning)
 }
 
 /// What a reconnect says of reasoning; all its other parameters are passed over, whatever they hold.

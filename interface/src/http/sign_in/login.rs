@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use tidemark_application::access::pass::{Pass, Purpose};
+use tidemark_application::access::token::TokenError;
 use tidemark_domain::identity::Principal;
 use tidemark_domain::ids::UserName;
 use utoipa::ToSchema;
@@ -93,6 +94,10 @@ pub async fn login(State(app): State<App>, request: Request) -> Result<Response,
     let now = app.clock.now();
     let most = now + keys.session;
     let expires_at = proof.expires_at().map_or(most, |end| end.min(most));
+    if expires_at <= now {
+        // Good for a moment yet, since clocks differ; a cookie that is over already would be none.
+        return Err(TokenError::Expired.into());
+    }
     let whose = match &user {
         None => Principal::clone(&principal),
         Some(user) => principal.bound_to(user.clone()),

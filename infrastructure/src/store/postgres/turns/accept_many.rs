@@ -191,6 +191,12 @@ pub(in super::super) fn accept_all(
         let each = alone.into_iter().map(|Asked { item, answer }| {
             let database = database.clone();
             async move {
+                // Near a limit of the tenant's they wait for each other.
+                let _may_wait = if shared::is_unlimited(&[&item]) {
+                    None
+                } else {
+                    database.of_a_tenant().await
+                };
                 let accepted =
                     database.write(tenant, item, |tx, turn| Box::pin(accept::accept(tx, turn)));
                 let _ = answer.send(accepted.await);

@@ -110,7 +110,8 @@ pub(super) async fn try_count(
     self::open(tx, tenant).await.map(Some)
 }
 
-fn is_unlimited(wanted: &[&AcceptTurn]) -> bool {
+/// Whether nobody asks for these to be counted.
+pub(super) fn is_unlimited(wanted: &[&AcceptTurn]) -> bool {
     wanted
         .iter()
         .all(|turn| turn.max_open_shared == SharedLimits::default())
@@ -125,4 +126,67 @@ async fn open(tx: &mut PgConnection, tenant: TenantId) -> Result<Open, sqlx::Err
             .filter_map(|(key, open)| key.map(|key| (KeyId(key), open)))
             .collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidemark_application::ports::turns::{TokenLimits, TurnSession};
+    use tidemark_domain::ids::{Owner, OwnerId, SessionId, Timestamp, TurnId};
+    use tidemark_domain::turn::TurnOptions;
+
+    #[test]
+    fn nobody_waits_further_from_a_limit_than_others_may_come_between() {
+        let key = KeyId(Uuid::from_u128(1));
+        for (limits, with_key, open, near) in [
+            (limits(Some(1_000), None), false, 1_000 - MARGIN - 2, false),
+            (limits(Some(1_000), None), false, 1_000 - MARGIN - 1, true),
+            (limits(Some(1_000), None), false, 2_000, true),
+            (limits(None, Some(1_000)), true, 1_000 - MARGIN - 2, false),
+            (limits(None, Some(1_000)), true, 1_000 - MARGIN - 1, true),
+            (limits(None, Some(1_000)), false, 2_000, false),
+            (limits(Some(9_000), Some(1_000)), true, 1_000, true),
+        ] {
+            let turn = AcceptTurn {
+                key: with_key.then_some(key),
+                max_open_shared: limits,
+                ..turn_of_nobody()
+            };
+            let counted = Open {
+                of_tenant: open,
+                of_key: HashMap::from([(key, open)]),
+            };
+            let found = counted.is_near(&[&turn, &turn]);
+            assert_eq!(found, near, "{open} open with {limits:?}");
+        }
+    }
+
+    fn turn_of_nobody() -> AcceptTurn {
+        AcceptTurn {
+            owner: Owner {
+                tenant: TenantId(Uuid::nil()),
+                id: OwnerId(1),
+            },
+            id: TurnId(Uuid::nil()),
+            session: TurnSession::Existing(SessionId(Uuid::nil())),
+            input: String::new(),
+            memory: None,
+            options: TurnOptions::default(),
+            reject_if_busy: false,
+            replaces: None,
+            admit: true,
+            max_queued: 1,
+            max_open_per_owner: 1,
+            key: None,
+            max_open_shared: SharedLimits::default(),
+            max_tokens: TokenLimits::default(),
+            idempotency: None,
+            start: None,
+            now: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    fn limits(tenant: Option<i64>, key: Option<i64>) -> SharedLimits {
+        SharedLimits { tenant, key }
+    }
 }
