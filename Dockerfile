@@ -1,8 +1,9 @@
 # syntax=docker/dockerfile:1
 
 # The image holds one binary and its data folder. Without settings it keeps everything in an SQLite file below /data and
-# listens on 127.0.0.1:8080 *inside* the container: the only authentication of this version is `none`, which the
-# server allows on a loopback address alone, so publishing the port would reach nobody. Either share the host's network
+# listens on 127.0.0.1:8080 *inside* the container: without settings `auth.mode` is `none`, which the
+# server allows on a loopback address alone, so publishing the port would reach nobody. Set `TIDEMARK_AUTH__MODE` to `keys`
+# and `TIDEMARK_LISTEN` to `0.0.0.0:8080` and publish the port; or share the host's network
 #
 #   docker run --network host --volume tidemark:/data tidemark
 #
